@@ -94,11 +94,10 @@ const ROOMS: &[Room] = &[
     room("generator", ALL, NO_THREAD),
     // Those that carry.
     // Rows, and the documents of lists, which are data.
-    room(
-        "orchestrator/database",
-        &["database"],
-        &["zbus", "tokio", "archivist_config", "archivist_shared::systemd"],
-    ),
+    room("orchestrator/database", &["database"], ROWS),
+    room("orchestrator/alert/rows.rs", &["database"], ROWS),
+    room("orchestrator/alert/retention.rs", &["database"], ROWS),
+    room("orchestrator/watch/rows.rs", &["alert", "database"], ROWS),
     // From the top to the ground: a room imports only what is below it. The loop knows no room above it: the
     // house is the table of all of them, and the program hands it over.
     room(
@@ -125,15 +124,16 @@ const ROOMS: &[Room] = &[
     room(
         "orchestrator/house.rs",
         &[
+            "alert",
             "calls",
             "clock",
             "deletion",
             "expiry",
+            "indexing",
             "kinds",
             "main_loop",
             "notices",
             "orders",
-            "programs",
             "quota",
             "transfer",
             "units",
@@ -143,21 +143,22 @@ const ROOMS: &[Room] = &[
         NO_SQL_BUS_OR_TOKIO,
     ),
     room(
+        "orchestrator/service/connection.rs",
+        &["bus", "expiry", "main_loop", "search", "transfer", "watch"],
+        &["rusqlite", "org.freedesktop", "SELECT ", "crate::database"],
+    ),
+    room(
         "orchestrator/service",
         &[
             "bus",
             "calls",
             "deletion",
-            "expiry",
-            "indexing",
             "main_loop",
             "notices",
             "orders",
             "programs",
             "query",
-            "search",
             "service",
-            "transfer",
             "work",
         ],
         &["rusqlite", "org.freedesktop", "SELECT ", "crate::database"],
@@ -165,7 +166,17 @@ const ROOMS: &[Room] = &[
     room("orchestrator/bus", &["bus"], &["rusqlite", "SELECT "]),
     room(
         "orchestrator/kinds.rs",
-        &["deletion", "indexing", "search", "transfer", "units", "verification", "watch", "work"],
+        &[
+            "alert",
+            "deletion",
+            "indexing",
+            "search",
+            "transfer",
+            "units",
+            "verification",
+            "watch",
+            "work",
+        ],
         NO_SQL_BUS_OR_TOKIO,
     ),
     room(
@@ -173,6 +184,7 @@ const ROOMS: &[Room] = &[
         &[
             "bus",
             "calls",
+            "database",
             "engine",
             "fleet",
             "machine",
@@ -181,8 +193,6 @@ const ROOMS: &[Room] = &[
             "programs",
             "query",
             "quota",
-            "database",
-            "watch",
             "work",
         ],
         NO_SQL_BUS_OR_TOKIO,
@@ -191,18 +201,14 @@ const ROOMS: &[Room] = &[
         "orchestrator/query",
         &[
             "bus",
+            "database",
             "engine",
-            "indexing",
             "machine",
-            "expiry",
             "main_loop",
             "notices",
             "programs",
             "query",
-            "quota",
             "runner",
-            "database",
-            "transfer",
             "work",
         ],
         NO_SQL_BUS_OR_TOKIO,
@@ -215,24 +221,39 @@ const ROOMS: &[Room] = &[
     room(
         "orchestrator/work",
         &[
+            "alert",
             "bus",
+            "database",
             "engine",
             "fleet",
             "machine",
             "main_loop",
             "notices",
             "programs",
-            "database",
-            "transfer",
             "units",
-            "watch",
             "work",
         ],
         NO_SQL_BUS_OR_TOKIO,
     ),
     room(
         "orchestrator/watch",
-        &["machine", "main_loop", "notices", "database", "units", "watch"],
+        &[
+            "alert",
+            "bus",
+            "calls",
+            "database",
+            "engine",
+            "fleet",
+            "main_loop",
+            "notices",
+            "units",
+            "watch",
+        ],
+        NO_SQL_BUS_OR_TOKIO,
+    ),
+    room(
+        "orchestrator/alert",
+        &["alert", "database", "main_loop", "notices", "units"],
         NO_SQL_BUS_OR_TOKIO,
     ),
     room(
@@ -243,14 +264,10 @@ const ROOMS: &[Room] = &[
     room("orchestrator/clock.rs", &["main_loop"], NO_SQL_BUS_OR_TOKIO),
     room(
         "orchestrator/expiry",
-        &["bus", "clock", "deletion", "expiry", "main_loop", "database", "watch"],
+        &["alert", "bus", "clock", "database", "deletion", "expiry", "main_loop"],
         NO_SQL_BUS_OR_TOKIO,
     ),
-    room(
-        "orchestrator/quota.rs",
-        &["deletion", "expiry", "main_loop", "database"],
-        NO_SQL_BUS_OR_TOKIO,
-    ),
+    room("orchestrator/quota.rs", &["database", "deletion", "main_loop"], NO_SQL_BUS_OR_TOKIO),
     room(
         "orchestrator/indexing.rs",
         &["bus", "engine", "main_loop", "database", "units"],
@@ -454,6 +471,9 @@ const NO_BROWSER: &[&str] = &["chromium::", "Page.enable"];
 
 /// Everything of its own package.
 const ALL: &[&str] = &[""];
+
+/// What rows are read and written without.
+const ROWS: &[&str] = &["zbus", "tokio", "archivist_config", "archivist_shared::systemd"];
 
 /// Words of the database and of the names of systemd on the bus, which a room reaches through
 /// others.
@@ -786,7 +806,7 @@ const FILE_READERS: &[&str] = &[
 
 /// The parts of the orchestrator that read and write files, outside transactions. The database opens
 /// its database, and its transactions are those of SQLite.
-const FILE_ROOMS: [&str; 26] = [
+const FILE_ROOMS: [&str; 27] = [
     "bus/list.rs",
     "service/node.rs",
     "archivebox.rs",
@@ -806,7 +826,8 @@ const FILE_ROOMS: [&str; 26] = [
     "verification/files.rs",
     "runner/",
     "database/",
-    "machine/watch_files.rs",
+    "watch/declared.rs",
+    "watch/files.rs",
     "machine/private_file.rs",
     "engine/directories.rs",
     "engine/persona_files.rs",

@@ -40,6 +40,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const PAGES_PER_TURN: u32 = 100;
+/// Pages that a rule of retention or a quota deletes in one turn.
+pub(crate) const DELETED_PER_TURN: usize = 25;
 const DIRECTORIES_PER_UNIT: u32 = 1_000;
 /// `RuntimeMaxSec=` of the unit.
 const LIMIT: Duration = Duration::from_secs(6 * 3600);

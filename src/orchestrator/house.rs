@@ -1,17 +1,19 @@
-//! The house as the loop sees it: which room takes which event, and what each turn begins and ends
-//! with.
+//! The house as the loop sees it: which room takes which event, what each turn begins and ends with, and
+//! what rooms add to answers.
 
+use crate::alert;
 use crate::calls;
 use crate::clock;
 use crate::deletion;
 use crate::expiry;
+use crate::indexing;
 use crate::kinds::KINDS;
 use crate::main_loop::access;
 use crate::main_loop::action::{CallerAction, LoopAction};
 use crate::main_loop::due::DueResult;
 use crate::main_loop::event::{Event, ReadingContext};
 use crate::main_loop::order::Call;
-use crate::main_loop::rooms::{Rooms, Step, Which};
+use crate::main_loop::rooms::{Parts, Rooms, Step, Which};
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::notices;
 use crate::orders;
@@ -109,10 +111,24 @@ impl Rooms for House {
             notices::tell_of_changes,
             orders::report_ended_pages,
             notices::tell,
-            watch::prune_checks,
+            alert::prune,
             expiry::schedule,
             quota::schedule,
-            watch::queue_idle_alert,
+            alert::queue_idle_alert,
         ]
     }
+
+    fn parts(&self) -> &'static Parts {
+        &PARTS
+    }
 }
+
+const PARTS: Parts = Parts {
+    admit: &[transfer::has_local_files],
+    sealed: &[transfer::queue_copy],
+    status: &[watch::status, transfer::status, expiry::status, indexing::status],
+    metrics: &[watch::metrics, transfer::metrics, indexing::metrics],
+    details: &[transfer::details],
+    why: &[transfer::why_copy, expiry::why, quota::why],
+    why_run: &[watch::why_run],
+};

@@ -16,7 +16,7 @@ use archivist_core::model::Outcome;
 use archivist_core::model::search::{REBUILD, SearchWork};
 use archivist_core::plan::{Allowance, Outlook};
 use archivist_core::unit::{UnitKind, UnitSpec};
-use archivist_shared::bus::documents::report::SearchStatus;
+use archivist_shared::bus::documents::report::{Metrics, SearchStatus, Status};
 use std::time::Duration;
 
 /// Snapshots of one unit. Each is read with its tags in the transaction that starts the unit.
@@ -120,8 +120,19 @@ pub(crate) fn rebuild(turn: &mut Turn<'_>) -> TurnResult<()> {
     Ok(turn.tx.rebuild_search(0, turn.now)?)
 }
 
-/// How far the index is behind the archive; `None` if its program is not installed.
-pub(crate) fn status(turn: &Turn<'_>) -> TurnResult<Option<SearchStatus>> {
+/// Adds how far the index is behind the archive.
+pub(crate) fn status(turn: &Turn<'_>, status: &mut Status) -> TurnResult<()> {
+    status.search = search_status(turn)?;
+    Ok(())
+}
+
+pub(crate) fn metrics(turn: &Turn<'_>, metrics: &mut Metrics) -> TurnResult<()> {
+    metrics.search = search_status(turn)?;
+    Ok(())
+}
+
+/// `None` if the program of the index is not installed.
+fn search_status(turn: &Turn<'_>) -> TurnResult<Option<SearchStatus>> {
     if !turn.engine.start_facts.has_search {
         return Ok(None);
     }

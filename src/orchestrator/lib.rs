@@ -1,6 +1,7 @@
 //! The orchestrator: events → view → decide → perform. It carries; the judgement is in
 //! [`archivist_core::plan`], the memory in [`crate::database`], the processes in systemd.
 
+mod alert;
 mod archivebox;
 mod backup;
 mod bus;

@@ -4,8 +4,7 @@
 
 use crate::database::rows::quota::{QuotaPlace, Stored};
 use crate::deletion;
-use crate::deletion::log_deleted;
-use crate::expiry::DELETED_PER_TURN;
+use crate::deletion::{DELETED_PER_TURN, log_deleted};
 use crate::main_loop::action::LoopAction;
 use crate::main_loop::saved;
 use crate::main_loop::turn::{Turn, TurnError, TurnResult, invalid};

@@ -1,4 +1,4 @@
-//! Calls of users: adding, cancelling, retrying and holding crawls, and watches.
+//! Calls of users: adding, cancelling, retrying and holding crawls.
 
 pub mod add;
 pub mod foreground;
@@ -6,7 +6,6 @@ pub mod listed;
 pub mod pin;
 pub mod requests;
 pub mod retry;
-pub mod watches;
 
 pub(crate) use foreground::abandoned;
 pub(crate) use requests::{reloaded, retry_later};

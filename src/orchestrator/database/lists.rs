@@ -1,7 +1,6 @@
 //! Lists of rows, newest first. They are documents of the bus, which are for users: without user names and
 //! passwords in URLs, and without secret settings.
 
-mod checks;
 mod hosts;
 mod metrics;
 mod timeline;
@@ -23,17 +22,17 @@ use rusqlite::types::Value;
 use std::collections::BTreeMap;
 
 /// Builds `WHERE … ORDER BY … LIMIT …` of a list.
-struct ListQuery {
-    sql: String,
-    values: Vec<Value>,
+pub(crate) struct ListQuery {
+    pub sql: String,
+    pub values: Vec<Value>,
 }
 
 impl ListQuery {
-    fn new(sql: String) -> ListQuery {
+    pub fn new(sql: String) -> ListQuery {
         ListQuery { sql: format!("{sql} WHERE 1"), values: Vec::new() }
     }
 
-    fn and(&mut self, condition: &str, value: impl Into<Value>) {
+    pub fn and(&mut self, condition: &str, value: impl Into<Value>) {
         self.values.push(value.into());
         self.sql.push_str(&format!(" AND {condition} ?{}", self.values.len()));
     }
@@ -109,7 +108,7 @@ impl ListQuery {
         self.limit(filter.limit);
     }
 
-    fn limit(&mut self, limit: u32) {
+    pub fn limit(&mut self, limit: u32) {
         if limit > 0 {
             self.sql.push_str(&format!(" LIMIT {limit}"));
         }

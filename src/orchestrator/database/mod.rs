@@ -10,9 +10,9 @@
 
 pub mod backup;
 mod clock;
-mod column;
+pub(crate) mod column;
 pub mod damage;
-mod lists;
+pub(crate) mod lists;
 mod open;
 pub mod rows;
 mod runner;
@@ -21,7 +21,6 @@ mod view;
 
 pub use open::OpenError;
 pub use rows::binary::BinaryRow;
-pub use rows::check::{CheckRow, NewCheck};
 pub use rows::copy::{CopyCounts, STORE_TEST, TransferRow};
 pub use rows::crawl::{CrawlWork, NewCrawl, Users};
 pub use rows::result::Finished;
@@ -251,28 +250,36 @@ impl Tx<'_> {
         self.execute("RELEASE part", [])
     }
 
-    fn execute(&self, sql: &str, parameters: impl Params) -> Result<()> {
+    pub(crate) fn execute(&self, sql: &str, parameters: impl Params) -> Result<()> {
         self.change(sql, parameters)?;
         Ok(())
     }
 
     /// Executes a statement. Returns how many rows it changed.
-    fn change(&self, sql: &str, parameters: impl Params) -> Result<usize> {
+    pub(crate) fn change(&self, sql: &str, parameters: impl Params) -> Result<usize> {
         Ok(self.inner.prepare_cached(sql)?.execute(parameters)?)
     }
 
-    fn one<T: FromRow>(&self, sql: &str, parameters: impl Params) -> Result<T> {
+    pub(crate) fn one<T: FromRow>(&self, sql: &str, parameters: impl Params) -> Result<T> {
         let mut statement = self.inner.prepare_cached(sql)?;
         Ok(statement.query_row(parameters, T::from_row)?)
     }
 
     /// Returns the first row of a query, if any.
-    fn first<T: FromRow>(&self, sql: &str, parameters: impl Params) -> Result<Option<T>> {
+    pub(crate) fn first<T: FromRow>(
+        &self,
+        sql: &str,
+        parameters: impl Params,
+    ) -> Result<Option<T>> {
         let mut statement = self.inner.prepare_cached(sql)?;
         Ok(statement.query_row(parameters, T::from_row).optional()?)
     }
 
-    fn all<T: FromRow, C: FromIterator<T>>(&self, sql: &str, parameters: impl Params) -> Result<C> {
+    pub(crate) fn all<T: FromRow, C: FromIterator<T>>(
+        &self,
+        sql: &str,
+        parameters: impl Params,
+    ) -> Result<C> {
         let mut statement = self.inner.prepare_cached(sql)?;
         let rows = statement.query_map(parameters, T::from_row)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -327,7 +334,7 @@ pub enum Shrunk {
 }
 
 /// Returns what a column stores for a time that may be missing.
-fn millis(time: Option<Time>) -> Option<i64> {
+pub(crate) fn millis(time: Option<Time>) -> Option<i64> {
     time.map(|time| time.0)
 }
 

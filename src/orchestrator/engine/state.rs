@@ -100,7 +100,7 @@ pub struct Engine {
     plans: RefCell<HashMap<PlanKey, Rc<CrawlPlan>>>,
     /// The networks that hooks of crawls reach.
     pub ways: RefCell<HashMap<CrawlId, Rc<WayOut>>>,
-    /// Problems in the files of watches that the journal has already, by the name of the watch.
+    /// Problems of declarations that the journal has already, by the name of what is declared.
     pub logged_problems: RefCell<HashMap<String, Vec<String>>>,
     /// Whether the address filter of units works, if that was tested.
     pub filter_holds: Option<bool>,

@@ -46,12 +46,6 @@ impl WayOut {
         self.is_own.then(|| names.network(crawl, neighbours))
     }
 
-    /// The network of a check with a browser, if it is not in the machine's.
-    pub fn check_network(&self, names: &Names) -> Option<Network> {
-        let neighbours = !self.reach.is_without_private();
-        self.is_own.then(|| names.check_network(neighbours))
-    }
-
     /// The addresses that a unit refuses. In a network of its own the loopback is the crawl's.
     pub fn filter(&self, machine: &MachineAddresses) -> AddressFilter {
         let local = &machine.local;
@@ -250,18 +244,6 @@ mod tests {
         ] {
             assert_eq!(unit(reach, true), Some(format!("{template}@crawl-3.service")));
         }
-    }
-
-    #[test]
-    fn browser_check_has_its_own_loopback() {
-        let names = Names::new("archivist");
-        let unit = |reach, is_own| way_out(reach, is_own).check_network(&names).map(|it| it.unit);
-        assert_eq!(unit("public", false), None);
-        assert_eq!(unit("public", true).as_deref(), Some("archivist-network@check-slow.service"));
-        assert_eq!(
-            unit("private", true).as_deref(),
-            Some("archivist-network-local@check-slow.service")
-        );
     }
 
     #[test]

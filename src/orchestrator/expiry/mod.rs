@@ -10,25 +10,24 @@
 
 pub mod bus;
 
+use crate::alert::occasion;
 use crate::bus::call::{Answer, Reply};
 use crate::clock;
 use crate::database::rows::expiry::EndedPage;
 use crate::deletion;
-use crate::deletion::log_deleted;
+use crate::deletion::{DELETED_PER_TURN, log_deleted};
 use crate::main_loop::action::{CallerAction, LoopAction, UnitAction};
 use crate::main_loop::order::{Order, UserCall};
 use crate::main_loop::saved;
 use crate::main_loop::turn::{Turn, TurnError, TurnResult};
-use crate::watch;
 use archivist_core::model::{Owner, SnapshotId, Time};
 use archivist_core::plan::{RetentionReview, RetentionRule, expiry, rules_for};
-use archivist_shared::bus::documents::report::{Expired, Filter, Reason};
+use archivist_shared::bus::documents::report::{Expired, Filter, Reason, Status};
 use archivist_shared::journal::message;
 use archivist_shared::systemd::Release;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-pub(crate) const DELETED_PER_TURN: usize = 25;
 pub(crate) const PAGES_PER_TURN: u32 = 100;
 /// Entries that one turn removes from the queue when there are no rules any more.
 const CLEARED_PER_TURN: u32 = 1_000;
@@ -56,8 +55,13 @@ const DOUBT_INTERVAL: Duration = Duration::from_secs(3600);
 /// less than a day old.
 const IDLE_INTERVAL: Duration = Duration::from_secs(12 * 3600);
 
+pub(crate) fn status(turn: &Turn<'_>, status: &mut Status) -> TurnResult<()> {
+    status.retention_held = held(turn)?;
+    Ok(())
+}
+
 /// Why the rules delete nothing although pages are due; `None` if they do.
-pub(crate) fn held(turn: &Turn<'_>) -> TurnResult<Option<String>> {
+fn held(turn: &Turn<'_>) -> TurnResult<Option<String>> {
     if rules(turn).is_empty() {
         return Ok(None);
     }
@@ -179,7 +183,7 @@ fn count_some(
                     "{what}: nothing is deleted until an administrator confirms it: archivist delete --by-retention"
                 )
             });
-            watch::queue_alert_unit(turn, HELD_UNIT)?;
+            occasion::queue_unit(turn, HELD_UNIT)?;
             turn.act(CallerAction::StatusChanged);
             turn.tx.set_retention_review(Some(&review))?;
         }

@@ -1,4 +1,4 @@
-//! What is read of the machine: clocks, space, memory, programs, the files of watches; and the record of deletions.
+//! What is read of the machine: clocks, space, memory, programs; and the record of deletions.
 
 pub mod clock;
 pub mod inspect;
@@ -8,4 +8,3 @@ pub mod pressure;
 pub mod private_file;
 pub mod store_ids;
 pub mod token;
-pub mod watch_files;

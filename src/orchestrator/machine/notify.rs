@@ -1,42 +1,33 @@
 //! Notifications for systemd: readiness, the watchdog's beats and the STATUS= line.
 
-use archivist_shared::bus::documents::report::{Counts, Run};
+use archivist_shared::bus::documents::report::Counts;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use sd_notify::NotifyState;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::{Duration, Instant};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Running units by kind.
-pub type Units = BTreeMap<String, u64>;
-
-pub fn units(running: &[Run]) -> Units {
-    let mut units = Units::new();
-    for run in running {
-        *units.entry(run.kind.clone()).or_default() += 1;
-    }
-    units
-}
-
-/// `crawl=3q/1w snapshot=20q/8w hook=11w`: queued items and working units by kind. No unit runs while it says idle.
-pub fn line(crawls: &Counts, snapshots: &Counts, units: &Units, checks: (u64, u64)) -> String {
-    let queued = |counts: &Counts| counts.get("queued").copied().unwrap_or(0);
-    let working = |kind: &str| units.get(kind).copied().unwrap_or(0);
+/// `crawl=3q/1w snapshot=20q/8w hook=11w`: queued items and working units by kind, of which `queued` has those
+/// that wait and `units` those that work. No unit runs while it says idle.
+pub fn line(crawls: &Counts, snapshots: &Counts, queued: &Counts, units: &Counts) -> String {
+    let number = |counts: &Counts, of: &str| counts.get(of).copied().unwrap_or(0);
     let mut parts = Vec::new();
     for (kind, counts) in [("crawl", crawls), ("snapshot", snapshots)] {
-        let (queued, working) = (queued(counts), working(kind));
+        let (queued, working) = (number(counts, "queued"), number(units, kind));
         if queued + working > 0 {
             parts.push(format!("{kind}={queued}q/{working}w"));
         }
     }
-    let others =
-        units.iter().filter(|(kind, _)| !["crawl", "snapshot", "check"].contains(&kind.as_str()));
-    parts.extend(others.map(|(kind, working)| format!("{kind}={working}w")));
-    if checks != (0, 0) {
-        parts.push(format!("check={}q/{}w", checks.0, checks.1));
+    let others: BTreeSet<&str> = queued.keys().chain(units.keys()).map(String::as_str).collect();
+    for kind in others.into_iter().filter(|kind| !["crawl", "snapshot"].contains(kind)) {
+        let working = number(units, kind);
+        parts.push(match number(queued, kind) {
+            0 => format!("{kind}={working}w"),
+            queued => format!("{kind}={queued}q/{working}w"),
+        });
     }
     if parts.is_empty() { "idle, waiting for work".to_owned() } else { parts.join(" ") }
 }
@@ -168,13 +159,12 @@ mod tests {
     #[test]
     fn status_line_counts_queued_and_running() {
         let count = |n| Counts::from([("queued".to_owned(), n)]);
-        let units = Units::from([("crawl".to_owned(), 1), ("snapshot".to_owned(), 8)]);
-        assert_eq!(line(&count(3), &count(20), &units, (0, 0)), "crawl=3q/1w snapshot=20q/8w");
-        assert_eq!(
-            line(&count(0), &Counts::new(), &Units::new(), (0, 0)),
-            "idle, waiting for work"
-        );
-        let units = Units::from([("verify".to_owned(), 1), ("hook".to_owned(), 2)]);
-        assert_eq!(line(&count(0), &Counts::new(), &units, (0, 0)), "hook=2w verify=1w");
+        let none = Counts::new();
+        let units = Counts::from([("crawl".to_owned(), 1), ("snapshot".to_owned(), 8)]);
+        assert_eq!(line(&count(3), &count(20), &none, &units), "crawl=3q/1w snapshot=20q/8w");
+        assert_eq!(line(&count(0), &none, &none, &none), "idle, waiting for work");
+        let units = Counts::from([("verify".to_owned(), 1), ("hook".to_owned(), 2)]);
+        let queued = Counts::from([("check".to_owned(), 3)]);
+        assert_eq!(line(&count(0), &none, &queued, &units), "check=3q/0w hook=2w verify=1w");
     }
 }

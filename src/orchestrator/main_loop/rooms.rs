@@ -1,13 +1,37 @@
 //! What the loop calls in the rooms above it. The house is the implementation (`house.rs`): the loop knows no
 //! room.
 
+use crate::database::SnapshotWork;
 use crate::main_loop::due::DueResult;
 use crate::main_loop::event::Event;
 use crate::main_loop::order::Call;
 use crate::main_loop::turn::{Turn, TurnResult};
-use archivist_core::model::{CrawlId, Owner};
+use archivist_core::model::{CrawlId, Owner, RunId, SnapshotId};
+use archivist_shared::bus::documents::report::{Details, Metrics, Reason, Status, WhyRun};
 
 pub(crate) type Step = fn(&mut Turn<'_>) -> TurnResult<()>;
+
+/// Adds what a room knows to an answer.
+pub(crate) type Part<T> = fn(&Turn<'_>, &mut T) -> TurnResult<()>;
+
+/// Adds reasons of a page.
+pub(crate) type WhyPage = fn(&Turn<'_>, SnapshotId, &mut Vec<Reason>) -> TurnResult<()>;
+
+/// Why a run of no crawl has not ended, or how it ended. `None` if it is not of the room.
+pub(crate) type WhyOther = fn(&Turn<'_>, RunId) -> TurnResult<Option<WhyRun>>;
+
+/// What rooms add to the steps and answers of others, which do not know them. Each list is called in its order.
+pub(crate) struct Parts {
+    /// What a page waits for before its worker starts: `false` if that is recorded.
+    pub admit: &'static [fn(&mut Turn<'_>, &SnapshotWork) -> TurnResult<bool>],
+    /// What follows from the seal of a page.
+    pub sealed: &'static [fn(&mut Turn<'_>, SnapshotId) -> TurnResult<()>],
+    pub status: &'static [Part<Status>],
+    pub metrics: &'static [Part<Metrics>],
+    pub details: &'static [Part<Details>],
+    pub why: &'static [WhyPage],
+    pub why_run: &'static [WhyOther],
+}
 
 /// The results that a retry queues again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,4 +68,6 @@ pub(crate) trait Rooms: Sync {
 
     /// Steps after the decisions.
     fn after(&self) -> &'static [Step];
+
+    fn parts(&self) -> &'static Parts;
 }

@@ -5,6 +5,7 @@
 use crate::bus::call::{Answer, Refusal, Reply};
 use crate::database::{DatabaseError, Tx};
 use crate::engine::state::Engine;
+use crate::machine::notify;
 use crate::main_loop::action::{Action, Awaited, LoopAction, ReplyAction, UnitAction};
 use crate::main_loop::due::{Due, DueUnit};
 use crate::main_loop::event::Event;
@@ -254,11 +255,10 @@ impl Turn<'_> {
                 Err(error) => self.log_refused(error.to_string()),
             }
         }
-        let units = self.tx.open_run_counts()?;
+        let (queued, units) = (self.tx.queued_run_counts()?, self.tx.open_run_counts()?);
         let crawls = self.tx.counts("crawl", None)?;
         let snapshots = self.tx.counts("snapshot", None)?;
-        let line =
-            crate::machine::notify::line(&crawls, &snapshots, &units, self.tx.check_counts()?);
+        let line = notify::line(&crawls, &snapshots, &queued, &units);
         let line = match &outlook.blocked {
             Some(why) => {
                 self.act(LoopAction::WakeAt(self.now.after(LOAD_INTERVAL)));

@@ -2,9 +2,7 @@
 //! (`database/lists.rs`).
 
 use crate::database::BinaryRow;
-use archivist_core::model::CheckRecord;
 use archivist_shared::bus::documents::report;
-use archivist_shared::bus::documents::watches::Check;
 
 impl From<BinaryRow> for report::Binary {
     /// What is known of the program alone; the caller adds the plugins that require it.
@@ -20,10 +18,4 @@ impl From<BinaryRow> for report::Binary {
             ..report::Binary::default()
         }
     }
-}
-
-/// Returns a check without findings and headers, which may be long.
-pub fn without_details(check: Check) -> Check {
-    let record = CheckRecord { findings: Vec::new(), headers: Default::default(), ..check.record };
-    Check { record, ..check }
 }

@@ -11,7 +11,6 @@ pub mod status;
 pub mod steps;
 pub mod why;
 pub mod why_run;
-pub mod why_watch;
 
 pub(crate) use draft::draft;
 pub(crate) use lists::list;
@@ -21,4 +20,3 @@ pub(crate) use show::{details, details_of_run};
 pub(crate) use status::status;
 pub(crate) use why::why;
 pub(crate) use why_run::why_run;
-pub(crate) use why_watch::why_watch;

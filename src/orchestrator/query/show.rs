@@ -3,14 +3,13 @@
 use crate::bus::call::Refusal;
 use crate::main_loop::turn::{Turn, TurnError, TurnResult};
 use crate::query::steps;
-use crate::transfer;
 use archivist_core::model::{Owner, RunId};
 use archivist_shared::bus::documents::report;
 use archivist_shared::bus::documents::report::{Details, Filter, ROWS_MAX};
 
-/// The refusal of a run that is not in the database; checks of watches have ids of the same kind.
+/// The refusal of a run that is not in the database. Other units have ids of the same kind.
 pub(crate) fn no_such_run(id: RunId) -> TurnError {
-    let what = format!("there is no run {id} of a crawl; for checks see: archivist watch history");
+    let what = format!("there is no run {id} of a crawl; for other units see: archivist why {id}");
     TurnError::Refused(Refusal::NoSuch(what))
 }
 
@@ -39,14 +38,18 @@ pub(crate) fn details(turn: &Turn<'_>, id: Owner) -> TurnResult<Details> {
     snapshots.reverse();
     results.reverse();
     runs.reverse();
-    Ok(match id {
+    let mut details = match id {
         Owner::Crawl(_) => {
             let crawl = turn.tx.list_crawls(&filter)?.into_iter().next().ok_or_else(none)?;
             Details::Crawl { crawl, snapshots, results, runs }
         }
-        Owner::Snapshot(id) => {
+        Owner::Snapshot(_) => {
             let snapshot = snapshots.pop().ok_or_else(none)?;
-            Details::Snapshot { copy: transfer::copy_of(turn, id)?, snapshot, results, runs }
+            Details::Snapshot { copy: None, snapshot, results, runs }
         }
-    })
+    };
+    for part in turn.rooms.parts().details {
+        part(turn, &mut details)?;
+    }
+    Ok(details)
 }

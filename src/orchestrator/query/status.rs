@@ -1,31 +1,26 @@
 //! The state of the orchestrator as a whole.
 
-use crate::expiry;
-use crate::indexing;
 use crate::machine::notify;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::runner::reported::reported;
-use crate::transfer;
 use archivist_core::model::{Owner, Runner, without_userinfo};
 use archivist_shared::bus::documents::report;
 use archivist_shared::bus::documents::report::Filter;
-use archivist_shared::bus::documents::watches::Certificate;
 
 /// Pages whose replay does not hold that are named.
 const UNFAITHFUL_SHOWN: u32 = 5;
-/// Milliseconds of a day.
-const DAY: i64 = 86_400_000;
 
 pub(crate) fn status(turn: &Turn<'_>) -> TurnResult<report::Status> {
     let open = Filter { status: Some("open".into()), ..Filter::default() };
     let running = turn.tx.list_runs(&open)?;
+    let (queued, units) = (turn.tx.queued_run_counts()?, turn.tx.open_run_counts()?);
     let (crawls, snapshots) = (turn.tx.counts("crawl", None)?, turn.tx.counts("snapshot", None)?);
     let outlook = turn.rooms.due(turn)?.outlook;
-    Ok(report::Status {
+    let mut status = report::Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         systemd: turn.engine.systemd.clone(),
         data: turn.engine.scope.data_dir().to_string_lossy().into_owned(),
-        line: notify::line(&crawls, &snapshots, &notify::units(&running), turn.tx.check_counts()?),
+        line: notify::line(&crawls, &snapshots, &queued, &units),
         crawls,
         snapshots,
         incomplete: turn.tx.incomplete_pages(None)?,
@@ -40,31 +35,16 @@ pub(crate) fn status(turn: &Turn<'_>) -> TurnResult<report::Status> {
         network_outage: turn.engine.network.borrow().outage().map(ToString::to_string),
         network: turn.engine.network_line(),
         address_filter: turn.engine.filter_holds,
-        fleet: None,
-        certificates: certificates(turn)?,
-        store: transfer::store_status(turn)?,
         deleting: turn.tx.deletions()?,
         deleting_copies: turn.tx.deleted_copies()?,
         failing_removals: turn.tx.failing_removals()?,
-        retention_held: expiry::held(turn)?,
         undated: turn.tx.undated_pages(turn.now)?,
-        search: indexing::status(turn)?,
-    })
-}
-
-/// Returns the certificates that have expired or expire soon, the next first.
-fn certificates(turn: &Turn<'_>) -> TurnResult<Vec<Certificate>> {
-    let entries = turn.tx.certificates(turn.now)?.into_iter();
-    let mut soon: Vec<Certificate> = entries
-        .map(|(watch, url, expires)| Certificate {
-            watch,
-            url: without_userinfo(&url),
-            expires,
-            days: (expires.0 - turn.now.0).div_euclid(DAY),
-        })
-        .collect();
-    soon.sort_by_key(|certificate| certificate.expires);
-    Ok(soon)
+        ..report::Status::default()
+    };
+    for part in turn.rooms.parts().status {
+        part(turn, &mut status)?;
+    }
+    Ok(status)
 }
 
 fn runners(turn: &Turn<'_>) -> TurnResult<Vec<report::Runner>> {

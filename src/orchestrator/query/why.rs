@@ -1,13 +1,10 @@
 //! Why a crawl or a snapshot is not done, or has failed results: from its rows and the rules of the
 //! plan.
 
-use crate::expiry;
 use crate::main_loop;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::notices::{reason, until};
 use crate::programs;
-use crate::quota;
-use crate::transfer;
 use crate::work;
 use archivist_core::model::{
     Lifecycle, Owner, REPLAY_HOLDS, ResultState, SnapshotId, Time, fidelity, replay_text,
@@ -80,12 +77,9 @@ pub(crate) fn why(turn: &Turn<'_>, id: Owner) -> TurnResult<Why> {
         }
         Owner::Snapshot(_) => {
             if let Some(snapshot) = turn.tx.list_snapshots(&filter)?.pop() {
-                let status = snapshot.status;
                 why_snapshot(turn, &snapshot, &view, &mut reasons)?;
-                if let Owner::Snapshot(id) = id {
-                    transfer::why_copy(turn, id, status, &mut reasons)?;
-                    expiry::why(turn, id, &mut reasons)?;
-                    quota::why(turn, id, &mut reasons)?;
+                for part in turn.rooms.parts().why {
+                    part(turn, snapshot.id, &mut reasons)?;
                 }
             }
         }

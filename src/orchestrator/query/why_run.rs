@@ -3,20 +3,20 @@
 use crate::database::{RunRow, RunState};
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::notices::reason;
-use crate::query::documents::without_details;
 use crate::query::show::no_such_run;
 use crate::query::why::of_result;
-use crate::query::why_watch;
-use crate::query::why_watch::why_bad;
 use archivist_core::model::{Lifecycle, Outcome, Owner, RunId};
 use archivist_shared::bus::documents::report::{Reason, WhyRun};
-use archivist_shared::bus::documents::watches::Check;
 
-/// A run of a worker or hook, or a check, which has an id of the same kind.
+/// A run of a worker or hook, or of a unit that only its room knows.
 pub(crate) fn why_run(turn: &Turn<'_>, id: RunId) -> TurnResult<WhyRun> {
     let Some(run) = turn.tx.run(id)? else {
-        let check = turn.tx.check(id)?;
-        return why_check(turn, check.ok_or_else(|| no_such_run(id))?);
+        for why in turn.rooms.parts().why_run {
+            if let Some(why) = why(turn, id)? {
+                return Ok(why);
+            }
+        }
+        return Err(no_such_run(id));
     };
     let (status, reasons) = match &run.outcome {
         Some(outcome) => (RunState::Ended, why_ended_run(turn, &run, outcome)?),
@@ -79,20 +79,6 @@ fn of_worker(turn: &Turn<'_>, run: &RunRow) -> TurnResult<Reason> {
     let text =
         format!("it was the worker of {owner}, which is {status}; see: archivist why {owner}");
     Ok(reason("worker", text))
-}
-
-fn why_check(turn: &Turn<'_>, check: Check) -> TurnResult<WhyRun> {
-    let check = without_details(check);
-    let reasons = if check.state != RunState::Ended.as_str() {
-        vec![why_watch::why_open(turn, &check)?]
-    } else if check.ok == Some(true) {
-        let at = check.ended_at.unwrap_or(check.queued_at);
-        let text = format!("{} of {} succeeded at {at}", check.kind, check.url);
-        vec![reason("done", text)]
-    } else {
-        vec![why_bad(&check, true)]
-    };
-    Ok(WhyRun { run: check.id, status: check.state, reasons })
 }
 
 fn code(outcome: &Outcome) -> &'static str {

@@ -4,12 +4,8 @@ use super::ManagerBus;
 use super::node::NodeBus;
 use super::worker::WorkerBus;
 use crate::bus::subscribers::Subscribers;
-use crate::calls::watches::bus::WatchesBus;
-use crate::expiry::bus::RetentionBus;
 use crate::main_loop::bus_context::BusContext;
 use crate::main_loop::order::Calls;
-use crate::search::bus::SearchBus;
-use crate::transfer::bus::StoreBus;
 use archivist_shared::bus::callers::Callers;
 use archivist_shared::bus::client::Address;
 use archivist_shared::bus::wire::PATH;
@@ -27,13 +23,12 @@ trait Visit: Sized {
 
 /// All interfaces. A feature of the orchestrator that has one is listed here.
 fn interfaces<T: Visit>(context: BusContext, subscribers: Subscribers, of_user: bool, to: T) -> T {
-    to.visit(ManagerBus(context.clone(), subscribers))
-        .visit(RetentionBus(context.clone()))
-        .visit(SearchBus(context.clone()))
-        .visit(StoreBus(context.clone()))
-        .visit(WatchesBus(context.clone()))
-        .visit(WorkerBus(context.calls.clone()))
-        .visit(NodeBus { calls: context.calls, of_user })
+    let to = to.visit(ManagerBus(context.clone(), subscribers));
+    let to = to.visit(crate::expiry::bus::RetentionBus(context.clone()));
+    let to = to.visit(crate::search::bus::SearchBus(context.clone()));
+    let to = to.visit(crate::transfer::bus::StoreBus(context.clone()));
+    let to = to.visit(crate::watch::WatchesBus(context.clone()));
+    to.visit(WorkerBus(context.calls.clone())).visit(NodeBus { calls: context.calls, of_user })
 }
 
 impl Visit for Builder<'_> {

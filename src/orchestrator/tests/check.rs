@@ -1,6 +1,7 @@
 //! The invariants after each turn.
 
 use super::bed::Bed;
+use super::features;
 use super::world::{Call, State};
 use crate::database::RunRow;
 use crate::main_loop::event::Event;
@@ -37,7 +38,7 @@ impl Bed {
         assert_eq!(tallies.1, count(snapshots.iter().map(|s| s.status.as_str())));
         self.tallies_are_true(&crawls, &snapshots, &results);
         self.starts_are_known(&open);
-        self.checks_are_sound();
+        features::INVARIANTS.iter().for_each(|hold| hold(self));
         if self.world.is_quiet() {
             self.units_and_rows_agree();
             self.ended_owners_have_no_units(&open);

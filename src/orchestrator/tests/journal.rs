@@ -4,7 +4,6 @@ use super::bed::{Bed, DATABASE};
 use crate::calls::requests::Request;
 use crate::main_loop::event::Event;
 use crate::main_loop::order::Call;
-use archivist_core::model::CheckKind;
 use archivist_shared::bus::documents::report::AddOptions;
 use rusqlite::Connection;
 use std::cell::RefCell;
@@ -21,7 +20,7 @@ thread_local! {
 
 /// Keeps log lines. There is one for the process: with one for each test, tracing would ask the
 /// subscriber of any thread whether a line that all of them can log is of interest.
-struct Journal;
+pub struct Journal;
 
 struct Message(String);
 
@@ -59,14 +58,14 @@ impl Subscriber for Journal {
 
 impl Journal {
     /// What was logged since the last call, of the lines with this text.
-    fn take(&self, text: &str) -> Vec<String> {
+    pub fn take(&self, text: &str) -> Vec<String> {
         let lines = LINES.take().into_iter();
         lines.filter(|line| line.contains(text)).collect()
     }
 }
 
 /// Runs `story` with a journal.
-fn with_journal(story: impl FnOnce(&Journal)) {
+pub fn with_journal(story: impl FnOnce(&Journal)) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| tracing::subscriber::set_global_default(Journal).unwrap());
     LINES.take();
@@ -139,29 +138,5 @@ fn a_report_that_is_retried_is_logged_once() {
         bed.turn(vec![report]);
         assert_eq!(journal.take("setup: failed").len(), 1);
         bed.come_to_an_end();
-    });
-}
-
-#[test]
-fn refused_lines_of_a_url_file_are_logged_when_they_change() {
-    with_journal(|journal| {
-        let mut bed = Bed::new();
-        let file = bed.directory.path().join("sites.txt");
-        std::fs::write(&file, "\u{feff}http://a.example/\na.example/b\n").unwrap();
-        let text = format!("[Watch]\nURLFile={}\n", file.display());
-        bed.declare("listed", &text);
-        let check = |bed: &mut Bed| {
-            let queued = bed.queue("listed", &[CheckKind::Status]).unwrap();
-            let count = queued.queued.len() + queued.open_ids.len();
-            (count, journal.take("refused"))
-        };
-        let (count, lines) = check(&mut bed);
-        assert_eq!((count, lines.len()), (1, 1));
-        let want = format!("{}:2: 'a.example/b' refused: it is not a URL", file.display());
-        assert!(lines[0].starts_with(&want), "{lines:?}");
-        assert_eq!(check(&mut bed).1, [""; 0]);
-        std::fs::write(&file, "http://a.example/\nhttp://a.example/c A title\n").unwrap();
-        assert!(check(&mut bed).1[0].contains("text after the address"));
-        bed.until_quiet();
     });
 }

@@ -3,9 +3,8 @@
 
 mod access;
 mod alerts;
-mod bed;
+pub(crate) mod bed;
 mod cancel;
-mod certificates;
 mod check;
 mod clock;
 mod delete;
@@ -14,10 +13,11 @@ mod effects;
 mod entries;
 mod expiry;
 mod facts;
+mod features;
 mod fleet;
 mod indexing;
 mod interrupt;
-mod journal;
+pub(crate) mod journal;
 mod limits;
 mod lists;
 mod machine;
@@ -25,21 +25,19 @@ mod network;
 mod pause;
 mod processes;
 mod quota;
-mod requests;
-mod retry;
+pub(crate) mod requests;
+pub(crate) mod retry;
 mod settings;
 mod sharing;
 mod signals;
 mod taken;
 mod transfer;
-mod url_file;
 mod verification;
 mod versions;
 mod visit;
-mod watches;
 mod why;
 mod worker;
-mod world;
+pub(crate) mod world;
 
 use crate::main_loop::event::Event;
 use archivist_core::model::{DEPENDENCY, Lifecycle, Outcome, Reading};
@@ -144,7 +142,7 @@ fn apply(bed: &mut Bed, operation: &Operation) {
         Add { urls } => bed.add(*urls),
         Keep { entries } => bed.keep(*entries),
         Install => bed.install(),
-        Elapse(n) => bed.elapse(*n),
+        Elapse(n) => features::OPERATIONS.iter().for_each(|operate| operate(bed, *n)),
         Cancel(n) => bed.cancel(*n),
         Delete(n) => bed.delete(*n),
         Retry(n) => bed.retry(*n),

@@ -4,9 +4,7 @@ use super::bed::Bed;
 use super::expiry::make_files;
 use crate::calls::requests::Request;
 use crate::main_loop::rooms::Which;
-use archivist_core::model::{
-    CheckKind, CrawlId, IdMarks, Lifecycle, Owner, ResultState, SnapshotId,
-};
+use archivist_core::model::{CrawlId, IdMarks, Lifecycle, Owner, ResultState, SnapshotId};
 use archivist_plugin::sample;
 use archivist_shared::bus::documents::report::Run;
 use archivist_shared::bus::documents::report::{AddOptions, Added, Filter, Snapshot};
@@ -139,7 +137,7 @@ fn retry_runs_hooks_again_that_were_skipped_because_the_page_did_not_load() {
 }
 
 /// Runs of hooks of pages by plugin, oldest first.
-fn runs_of_pages(bed: &mut Bed) -> Vec<String> {
+pub fn runs_of_pages(bed: &mut Bed) -> Vec<String> {
     let runs = bed.look(|tx| tx.list_runs(&Filter::default()));
     let of_page = |run: &&Run| matches!(run.owner, Owner::Snapshot(_));
     let runs = runs.iter().rev().filter(of_page);
@@ -147,7 +145,7 @@ fn runs_of_pages(bed: &mut Bed) -> Vec<String> {
 }
 
 /// Plugin `late` is installed after the crawls.
-fn install_late(bed: &mut Bed) {
+pub fn install_late(bed: &mut Bed) {
     let late = sample::plugin("late", json!({}), &["on_Snapshot__30_late.py"]);
     let mut plugins = bed.engine.catalogue.plugins.clone();
     plugins.push(late);
@@ -281,28 +279,6 @@ fn what_was_skipped_for_a_program_runs_when_it_appears() {
     bed.turn(vec![crate::programs::seen(seen.clone(), None)]);
     bed.come_to_an_end();
     assert_eq!(runs_of_pages(&mut bed), want, "once");
-}
-
-#[test]
-fn a_watch_updates_the_archive() {
-    let mut bed = Bed::new();
-    bed.add(1);
-    bed.come_to_an_end();
-    let mut want = runs_of_pages(&mut bed);
-    install_late(&mut bed);
-    let watch = "[Watch]\nURL=archivebox://update\nArchive=weekly\n";
-    bed.declare("weekly", watch);
-    let queued = bed.queue("weekly", &[]).unwrap();
-    assert_eq!((queued.queued.len(), queued.crawl), (1, None));
-    // Complete pages leave their final state in the next turn.
-    bed.finals.clear();
-    bed.turn_with(0, 1, 0);
-    bed.come_to_an_end();
-    assert_eq!(bed.history("weekly")[0].ok, Some(true));
-    want.push("late".to_owned());
-    assert_eq!(runs_of_pages(&mut bed), want);
-    let refused = bed.queue("weekly", &[CheckKind::Status]);
-    assert!(refused.is_err(), "there is no site");
 }
 
 #[test]

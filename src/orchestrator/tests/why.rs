@@ -4,7 +4,7 @@ use super::bed::{Bed, DATABASE};
 use crate::calls::requests::Request;
 use crate::main_loop::rooms::Which;
 use crate::query::orders::Query;
-use archivist_core::model::{AnyId, CheckKind, CrawlId, IdMarks, Owner, SnapshotId};
+use archivist_core::model::{AnyId, CrawlId, IdMarks, Owner, SnapshotId};
 use archivist_shared::bus::documents::report::{AddOptions, Filter, Why, WhyRun};
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ impl Bed {
         reasons.map(|reason| (reason.code, reason.text)).collect()
     }
 
-    fn codes(&mut self, id: &str) -> Vec<String> {
+    pub fn codes(&mut self, id: &str) -> Vec<String> {
         self.why(id).into_iter().map(|(code, _)| code).collect()
     }
 }
@@ -215,19 +215,6 @@ fn why_explains_a_single_run() {
     let id = "r999".parse().unwrap();
     let mut answer = bed.call(Query::Why { id });
     assert!(answer.try_recv().unwrap().is_err());
-}
-
-#[test]
-fn why_explains_a_single_check() {
-    let mut bed = Bed::new();
-    bed.declare("site", "[Watch]\nURL=http://a.example\n");
-    let queued = bed.queue("site", &[CheckKind::Status]).unwrap();
-    let id = queued.queued[0].to_string();
-    bed.until_quiet();
-    assert_eq!(bed.codes(&id), ["running"]);
-    bed.come_to_an_end();
-    let why = bed.why(&id);
-    assert_eq!(why[0].0, "unknown", "without a record: {why:?}");
 }
 
 #[test]

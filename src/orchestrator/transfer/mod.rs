@@ -28,4 +28,4 @@ pub mod report;
 pub(crate) use ends::Transfer;
 
 pub(crate) use queue::{StoreCall, fill_store, has_local_files, queue_copy};
-pub(crate) use report::{copy_of, store_status, why_copy};
+pub(crate) use report::{details, metrics, status, why_copy};

@@ -3,9 +3,11 @@
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::notices::{reason, until};
 use crate::transfer::queue;
-use archivist_core::model::{Lifecycle, SnapshotId};
+use archivist_core::model::{Lifecycle, Owner, SnapshotId};
 use archivist_core::store::{Copy, CopyStatus, Task};
-use archivist_shared::bus::documents::report::{self, Reason, StoreStatus};
+use archivist_shared::bus::documents::report::{
+    self, Details, Metrics, Reason, Status, StoreStatus,
+};
 
 pub(super) fn copy_document(id: SnapshotId, copy: &Copy) -> report::Copy {
     report::Copy {
@@ -22,13 +24,28 @@ pub(super) fn copy_document(id: SnapshotId, copy: &Copy) -> report::Copy {
 }
 
 /// The document about the copy of a page; none if it has none.
-pub(crate) fn copy_of(turn: &Turn<'_>, id: SnapshotId) -> TurnResult<Option<report::Copy>> {
-    let copy = turn.tx.copy(id)?;
-    Ok(copy.map(|copy| copy_document(id, &copy)))
+/// Adds the copy of a page.
+pub(crate) fn details(turn: &Turn<'_>, details: &mut Details) -> TurnResult<()> {
+    if let Details::Snapshot { copy, snapshot, .. } = details {
+        let id = snapshot.id;
+        *copy = turn.tx.copy(id)?.map(|copy| copy_document(id, &copy));
+    }
+    Ok(())
 }
 
-/// The store as a whole; none without a store.
-pub(crate) fn store_status(turn: &Turn<'_>) -> TurnResult<Option<StoreStatus>> {
+/// Adds the store as a whole.
+pub(crate) fn status(turn: &Turn<'_>, status: &mut Status) -> TurnResult<()> {
+    status.store = store_status(turn)?;
+    Ok(())
+}
+
+pub(crate) fn metrics(turn: &Turn<'_>, metrics: &mut Metrics) -> TurnResult<()> {
+    metrics.store = store_status(turn)?;
+    Ok(())
+}
+
+/// None without a store.
+fn store_status(turn: &Turn<'_>) -> TurnResult<Option<StoreStatus>> {
     let Some(store) = queue::store_name(turn) else {
         return Ok(None);
     };
@@ -48,12 +65,8 @@ pub(crate) fn store_status(turn: &Turn<'_>) -> TurnResult<Option<StoreStatus>> {
 }
 
 /// Adds what a sealed page waits for, and where its files are.
-pub(crate) fn why_copy(
-    turn: &Turn<'_>,
-    id: SnapshotId,
-    status: Lifecycle,
-    to: &mut Vec<Reason>,
-) -> TurnResult<()> {
+pub(crate) fn why_copy(turn: &Turn<'_>, id: SnapshotId, to: &mut Vec<Reason>) -> TurnResult<()> {
+    let status = turn.tx.status_of(Owner::Snapshot(id))?;
     let Some(copy) = turn.tx.copy(id)?.filter(|_| status == Lifecycle::Sealed) else {
         return Ok(());
     };

@@ -1,7 +1,7 @@
 //! The steps in the life of a unit, whatever its kind: the answer to its start, its end, and the
 //! comparison with the rows of runs at the orchestrator's own start.
 
-use super::{Kind, Kinds};
+use super::Kinds;
 use crate::database::UnitRow;
 use crate::main_loop::action::{FileAction, LoopAction, UnitAction};
 use crate::main_loop::allowance;
@@ -40,15 +40,10 @@ fn reason(result: &Result<(), ManagerError>) -> String {
     error.map(|error| error.why.clone()).unwrap_or_default()
 }
 
-fn kind_of(kinds: Kinds, run: &UnitRow) -> &'static dyn Kind {
-    (kinds.of)(run.kind)
-}
-
 pub(crate) fn due(turn: &Turn<'_>, kinds: Kinds) -> DueResult {
     let allowance = allowance(turn)?;
-    let each = kinds.all.iter().map(|kind| (kinds.of)(*kind));
-    each.map(|kind| kind.due(turn, &allowance))
-        .try_fold(Due::default(), |all, due| Ok(all.and(due?)))
+    let mut each = kinds.all().map(|kind| kind.due(turn, &allowance));
+    each.try_fold(Due::default(), |all, due| Ok(all.and(due?)))
 }
 
 /// A signal of systemd arrived: the unit is read.
@@ -66,7 +61,7 @@ pub(crate) fn hint(turn: &mut Turn<'_>, kinds: Kinds, hint: &Hint) -> TurnResult
         }
         Hint::JobRemoved { unit, result } if result != "done" => look(turn, unit, None).map(drop),
         Hint::JobRemoved { unit, .. } => match turn.tx.open_unit(unit)? {
-            Some(run) => kind_of(kinds, &run).came_up(turn, &run),
+            Some(run) => kinds.of(&run).came_up(turn, &run),
             None => Ok(()),
         },
         Hint::Removed { unit } => {
@@ -97,7 +92,7 @@ fn look(turn: &mut Turn<'_>, unit: &str, evidence: Option<Evidence>) -> TurnResu
 }
 
 /// Queues the start of a unit whose run is recorded, with `stdin` as its standard input, and only
-/// as long as `watch` is declared.
+/// if `needs` is met then.
 pub(crate) fn start(
     turn: &mut Turn<'_>,
     run: RunId,
@@ -120,7 +115,7 @@ pub(crate) fn started_unit(
     let Some(run) = turn.tx.open_unit_by_id(id)? else {
         return Ok(());
     };
-    let kind = kind_of(kinds, &run);
+    let kind = kinds.of(&run);
     match started(start_answer(result)) {
         Started::Running => {
             turn.tx.set_run_running(id)?;
@@ -158,7 +153,7 @@ pub(crate) fn read(
             return Ok(());
         }
     };
-    let kind = kind_of(kinds, &run);
+    let kind = kinds.of(&run);
     let unit_seen = UnitSeen {
         reading,
         evidence: seen.evidence,
@@ -223,7 +218,7 @@ fn end(
     mut end: UnitEnd,
     contents: Option<&Contents>,
 ) -> TurnResult<()> {
-    let kind = kind_of(kinds, run);
+    let kind = kinds.of(run);
     end.outcome = kind.recorded(turn, run, &end)?;
     if !turn.tx.end_run(run.id, &end.outcome, &end.reading, turn.now)? {
         return Ok(());
@@ -295,7 +290,7 @@ pub(crate) fn listed(
             Repair::Lose(id) => {
                 lost += 1;
                 if let Some(run) = row_of(id) {
-                    kind_of(kinds, run).lost(turn, run)?;
+                    kinds.of(run).lost(turn, run)?;
                     end(turn, kinds, run, UnitEnd::without_unit(Outcome::Lost), None)?;
                 }
             }
@@ -307,8 +302,8 @@ pub(crate) fn listed(
             }
         }
     }
-    for kind in kinds.all {
-        (kinds.of)(*kind).reconciled(turn, listed)?;
+    for kind in kinds.all() {
+        kind.reconciled(turn, listed)?;
     }
     if adopted + lost + stray > 0 {
         turn.log(move || {

@@ -96,9 +96,32 @@ pub(crate) trait Kind: Sync {
     }
 }
 
+/// All kinds, each once.
 #[derive(Clone, Copy)]
-pub(crate) struct Kinds {
-    /// All kinds, each once.
-    pub all: &'static [UnitKind],
-    pub of: fn(UnitKind) -> &'static dyn Kind,
+pub(crate) struct Kinds(pub &'static [(UnitKind, &'static dyn Kind)]);
+
+impl Kinds {
+    fn all(self) -> impl Iterator<Item = &'static dyn Kind> {
+        self.0.iter().map(|(_, kind)| *kind)
+    }
+
+    fn of(self, run: &UnitRow) -> &'static dyn Kind {
+        let known = self.0.iter().find(|(kind, _)| *kind == run.kind);
+        known.map_or(&Unknown, |(_, kind)| *kind)
+    }
+}
+
+/// The kind of a unit that a build with more rooms has started: it ends, and nothing follows.
+struct Unknown;
+
+impl Kind for Unknown {
+    fn ended(
+        &self,
+        _turn: &mut Turn<'_>,
+        _run: &UnitRow,
+        _end: &UnitEnd,
+        _contents: Option<&Contents>,
+    ) -> TurnResult<()> {
+        Ok(())
+    }
 }

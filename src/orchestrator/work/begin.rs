@@ -12,7 +12,6 @@ use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Change, Turn, TurnResult, failed};
 use crate::notices;
 use crate::programs;
-use crate::transfer;
 use crate::units::life;
 use crate::work::certificate;
 use crate::work::ends;
@@ -96,8 +95,13 @@ pub(crate) fn begin_snapshot(turn: &mut Turn<'_>, id: SnapshotId) -> TurnResult<
             return ends::tidy_crawl(turn, crawl.id);
         }
     };
-    if !limits::admit(turn, &crawl, &snapshot)? || !transfer::has_local_files(turn, &snapshot)? {
+    if !limits::admit(turn, &crawl, &snapshot)? {
         return Ok(());
+    }
+    for admit in turn.rooms.parts().admit {
+        if !admit(turn, &snapshot)? {
+            return Ok(());
+        }
     }
     let (directory, identity) = match &snapshot.directory {
         Some(directory) => (PathBuf::from(directory), snapshot.identity.clone()),

@@ -1,5 +1,6 @@
 //! What follows for a crawl or a snapshot when its worker ends, and when a user cancels it.
 
+use crate::alert;
 use crate::database::{RunRow, SnapshotWork};
 use crate::fleet;
 use crate::main_loop;
@@ -7,8 +8,6 @@ use crate::main_loop::action::{Awaited, CallerAction, ReplyAction, UnitAction};
 use crate::main_loop::saved;
 use crate::main_loop::turn::{Change, Turn, TurnError, TurnResult};
 use crate::notices;
-use crate::transfer;
-use crate::watch;
 use crate::work::lost;
 use crate::work::network;
 use crate::work::pause;
@@ -178,10 +177,15 @@ fn step_snapshot(
     }
     notices::log_snapshot(turn, snapshot, settled.step, reason.as_deref())?;
     if settled.step == Step::Seal {
-        transfer::queue_copy(turn, id)?;
+        page_sealed(turn, id)?;
     }
     turn.changes.insert(Change::Snapshot { crawl, id });
     notices::announce_snapshot(turn, id, Notice::of(settled.step))
+}
+
+/// What other rooms do about a page that was sealed.
+pub(super) fn page_sealed(turn: &mut Turn<'_>, id: SnapshotId) -> TurnResult<()> {
+    turn.rooms.parts().sealed.iter().try_for_each(|follow| follow(turn, id))
 }
 
 pub(super) fn crawl_worker_ended(turn: &mut Turn<'_>, id: CrawlId, run: &RunRow) -> TurnResult<()> {
@@ -242,7 +246,7 @@ fn seal_crawl(turn: &mut Turn<'_>, id: CrawlId) -> TurnResult<()> {
         )
     });
     fleet::crawl_closed(turn, id)?;
-    watch::crawl_sealed(turn, id)
+    alert::crawl_sealed(turn, id)
 }
 
 /// How many results of a crawl have this status.
@@ -273,7 +277,7 @@ pub(super) fn give_up_crawl(turn: &mut Turn<'_>, id: CrawlId, reason: &str) -> T
     });
     end_crawl(turn, id, reason)?;
     fleet::crawl_closed(turn, id)?;
-    watch::crawl_sealed(turn, id)
+    alert::crawl_sealed(turn, id)
 }
 
 /// Cancels a crawl and all its snapshots that are not final, in its whole fleet.

@@ -10,7 +10,6 @@ use crate::main_loop::event::{Contents, UnitEnd};
 use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Change, Turn, TurnResult};
 use crate::notices;
-use crate::transfer;
 use crate::units::{Kind, life};
 use crate::work::begin;
 use crate::work::ends;
@@ -212,7 +211,7 @@ fn seal(turn: &mut Turn<'_>, run: &UnitRow, end: &UnitEnd) -> TurnResult<()> {
     };
     let pages = turn.tx.seal_entries(run.id, &result, turn.now)?;
     for page in &pages {
-        transfer::queue_copy(turn, *page)?;
+        ends::page_sealed(turn, *page)?;
         notices::announce_snapshot(turn, *page, Notice::Sealed)?;
     }
     let count = pages.len();

@@ -4,7 +4,7 @@ use crate::engine::state::Engine;
 use crate::engine::way_out::{MachineAddresses, NET, RESOLVERS, WayOut};
 use crate::main_loop::turn::{Turn, TurnResult};
 use archivist_config::NetworkMode;
-use archivist_core::model::{AddressKind, CheckKind, CrawlId, Reach, Subnet};
+use archivist_core::model::{AddressKind, CrawlId, Reach, Subnet};
 use archivist_core::unit::AddressFilter;
 use archivist_shared::bus::documents::report::Reason;
 use archivist_shared::journal::message;
@@ -81,25 +81,6 @@ impl Engine {
             return AddressFilter::default();
         }
         way_out.filter(&self.start_facts.addresses)
-    }
-
-    /// The addresses that checks with this way out refuse. Checks reach all public addresses, because
-    /// a watch may be about a site of this machine, by a name that only its name servers know.
-    pub fn filter_of_check(&self, way_out: &WayOut) -> AddressFilter {
-        if self.scope.user {
-            return AddressFilter::default();
-        }
-        way_out
-            .filter(&MachineAddresses { local: Vec::new(), ..self.start_facts.addresses.clone() })
-    }
-
-    /// The networks that a check of this URL reaches. Checks run in the machine's network, except
-    /// lighthouse, whose browser listens on the loopback interface: if hooks cannot reach the
-    /// machine's, it gets its own.
-    pub fn way_out_of_check(&self, kind: CheckKind, url: &str) -> WayOut {
-        let way_out = self.way_out([url]);
-        let browses = kind == CheckKind::Lighthouse && !way_out.reach.loopback;
-        WayOut { is_own: way_out.is_own && browses, ..way_out }
     }
 }
 

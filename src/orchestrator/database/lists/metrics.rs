@@ -1,11 +1,10 @@
 //! Counts for a monitoring system. None of these queries reads all pages, results or checks.
 
 use crate::database::column::{FromRow, column};
-use crate::database::lists::checks::{WEEK, newest_status_checks};
 use crate::database::{Counts, Result, Tx};
-use archivist_core::model::{CheckRecord, Time};
+use archivist_core::model::Time;
 use archivist_shared::bus::documents::report::{
-    DURATIONS_MS, HookEnds, HostQueue, METRIC_HOSTS_MAX, SiteHealth,
+    DURATIONS_MS, HookEnds, HostQueue, METRIC_HOSTS_MAX,
 };
 use rusqlite::Row;
 
@@ -27,18 +26,6 @@ impl FromRow for HookEnds {
 impl FromRow for HostQueue {
     fn from_row(row: &Row<'_>) -> rusqlite::Result<HostQueue> {
         Ok(HostQueue { host: column(row, 0)?, queued: column(row, 1)? })
-    }
-}
-
-impl FromRow for SiteHealth {
-    fn from_row(row: &Row<'_>) -> rusqlite::Result<SiteHealth> {
-        let record: Option<CheckRecord> = column(row, 3)?;
-        Ok(SiteHealth {
-            watch: column(row, 0)?,
-            is_down: column(row, 1)?,
-            response_ms: column(row, 2)?,
-            certificate_expires: record.and_then(|record| record.certificate_expires),
-        })
     }
 }
 
@@ -84,19 +71,6 @@ impl Tx<'_> {
             "SELECT name, queued FROM host INDEXED BY host_queued WHERE queued > 0
              ORDER BY queued DESC LIMIT ?1",
             [METRIC_HOSTS_MAX],
-        )
-    }
-
-    /// Returns the sites of watches that were checked within the last days.
-    pub fn site_health(&self, now: Time) -> Result<Vec<SiteHealth>> {
-        // A site that never failed has no row in `watch`.
-        self.all(
-            &newest_status_checks(
-                "last.watch, watch.down_since IS NOT NULL, last.response_ms,
-                 iif(instr(last.record, '\"certificate_expires\"'), last.record, NULL)",
-                "ORDER BY last.watch, last.url",
-            ),
-            [WEEK, now.0],
         )
     }
 }
@@ -253,9 +227,8 @@ mod tests {
             let due = tx.due_since().unwrap();
             let pages = tx.counts("snapshot", None).unwrap();
             let units = tx.running_units().unwrap().len();
-            let sites = tx.site_health(now).unwrap().len();
             let took = started.elapsed();
-            assert_eq!((hosts.1.len(), units, sites), (50, 0, 0));
+            assert_eq!((hosts.1.len(), units), (50, 0));
             eprintln!(
                 "{hooks} rows of ends, {} hosts, due {}, {pages:?}: {took:?}",
                 hosts.0.0,

@@ -259,6 +259,15 @@ impl Tx<'_> {
         )?;
         Ok(next)
     }
+
+    pub fn set_only_new(&self, crawl: CrawlId) -> Result<()> {
+        self.execute("UPDATE crawl SET only_new = 1 WHERE id = ?1", [crawl.0])
+    }
+
+    /// Returns whether a crawl leaves out pages that the archive has.
+    pub fn is_only_new(&self, crawl: CrawlId) -> Result<bool> {
+        self.one("SELECT only_new FROM crawl WHERE id = ?1", [crawl.0])
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 pub mod binary;
 pub mod cancel;
-pub mod check;
 pub mod complete;
 pub mod copy;
 pub mod crawl;
@@ -18,7 +17,6 @@ pub mod pause;
 pub mod quota;
 pub mod recall;
 pub mod result;
-pub mod retention;
 pub mod run;
 pub mod search;
 pub mod snapshot;

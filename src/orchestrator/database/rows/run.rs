@@ -186,14 +186,6 @@ impl Tx<'_> {
         self.mark_run(id, &Outcome::Interrupted)
     }
 
-    /// Whether a user has ended a run that its unit has not left yet.
-    pub fn is_interrupted(&self, id: RunId) -> Result<bool> {
-        let interrupted = serde_json::to_string(&Outcome::Interrupted)?;
-        let sql = "SELECT count(*) FROM run WHERE id = ?1 AND outcome = ?2";
-        let count: i64 = self.one(sql, (id.0, interrupted))?;
-        Ok(count > 0)
-    }
-
     /// Decides the outcome of a run that is being ended.
     pub fn mark_run(&self, id: RunId, outcome: &Outcome) -> Result<()> {
         self.execute(

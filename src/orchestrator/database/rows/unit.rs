@@ -162,6 +162,16 @@ impl Tx<'_> {
         Ok(row.flatten())
     }
 
+    /// Returns how many runs wait for a slot, by kind.
+    pub fn queued_run_counts(&self) -> Result<Counts> {
+        self.all(
+            "SELECT kind, count(*) FROM run INDEXED BY run_queued WHERE status = 'queued'
+             GROUP BY kind",
+            [],
+        )
+    }
+
+    /// Returns how many units have not ended, by kind.
     pub fn open_run_counts(&self) -> Result<Counts> {
         let sql = format!(
             "SELECT kind, count(*) FROM run INDEXED BY run_open WHERE {OPEN} GROUP BY kind"

@@ -113,6 +113,20 @@ impl Bed {
         panic!("it does not come to an end");
     }
 
+    pub fn running_of(&self, part: &str) -> Vec<String> {
+        let running = self.world.running().into_iter();
+        running.filter(|unit| unit.contains(part)).collect()
+    }
+
+    /// Whether a check or alert waits or runs.
+    pub fn has_checks(&mut self) -> bool {
+        let (queued, running) =
+            self.look(|tx| Ok((tx.queued_run_counts()?, tx.open_run_counts()?)));
+        ["check", "alert"]
+            .iter()
+            .any(|kind| queued.contains_key(*kind) || running.contains_key(*kind))
+    }
+
     pub fn running_hook(&self) -> Option<String> {
         self.running_of("-hook-").into_iter().next()
     }

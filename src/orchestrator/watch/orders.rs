@@ -1,22 +1,20 @@
 //! Calls about watches. Files declare what is watched, and systemd's timers make these calls when
 //! a check is due.
 
-pub mod bus;
-
+use crate::alert::NewCheck;
 use crate::bus::call::{Answer, Refusal, Reply};
 use crate::calls::add;
-use crate::database::NewCheck;
 use crate::fleet;
-use crate::machine::watch_files::{WatchFile, read_all, read_named};
 use crate::main_loop::action::{Awaited, FileAction, LoopAction, ReplyAction};
 use crate::main_loop::event::Event;
 use crate::main_loop::order::{Call, Order, UserCall};
 use crate::main_loop::rooms::Which;
 use crate::main_loop::saved;
 use crate::main_loop::turn::{Turn, TurnError, TurnResult, invalid};
-use crate::query;
-use crate::query::documents::without_details;
-use crate::watch::checks::cancel_checks;
+use crate::watch::answers::without_details;
+use crate::watch::declared::{WatchFile, read_all, read_named};
+use crate::watch::unit::cancel_checks;
+use crate::watch::why::why_watch;
 use archivist_config::Scope;
 use archivist_config::declare::watch::Watch;
 use archivist_core::model::{
@@ -149,7 +147,7 @@ fn watches(
         }
         WatchCall::Why(_) => {
             let watch = shown(turn, request.named().map_err(refused)?)?;
-            Answer::json(&query::why_watch(turn, &watch)?)?
+            Answer::json(&why_watch(turn, &watch)?)?
         }
     }))
 }
@@ -219,6 +217,7 @@ fn log_new_problems(turn: &mut Turn<'_>, found: &WatchFile) {
     }
 }
 
+/// Queues a check. Returns `None` if a check of the same watch, kind and URL is queued or running.
 fn queue(
     turn: &Turn<'_>,
     watch: &Watch,
@@ -226,14 +225,18 @@ fn queue(
     url: &str,
     request: &str,
 ) -> TurnResult<Option<RunId>> {
-    Ok(turn.tx.queue_check(&NewCheck {
+    if turn.tx.open_check_of(&watch.name, kind, url)?.is_some() {
+        return Ok(None);
+    }
+    let id = turn.tx.queue_check(&NewCheck {
         watch: &watch.name,
         kind,
         url,
         request,
         keep: watch.retention(kind),
         now: turn.now,
-    })?)
+    })?;
+    Ok(Some(id))
 }
 
 /// Adds a crawl, unless the earlier one is still open or nothing is new.

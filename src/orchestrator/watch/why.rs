@@ -1,19 +1,18 @@
 //! Why the checks of a watch wait or fail: from their rows and the rules of the plan for pools.
 //! systemd knows the next times.
 
+use crate::database::RunState;
 use crate::main_loop;
 use crate::main_loop::turn::{Turn, TurnResult};
-use archivist_core::model::{CheckKind, Outcome};
+use crate::notices::reason;
+use crate::watch::answers::without_details;
+use archivist_core::model::{CheckKind, Outcome, RunId};
 use archivist_core::plan::against_check;
-use archivist_shared::bus::documents::report::{Reason, WhyWatch};
+use archivist_shared::bus::documents::report::{Reason, WhyRun, WhyWatch};
 use archivist_shared::bus::documents::watches::{Check, Site, Watch};
 
 /// Reasons that are listed individually.
 const REASONS_MAX: usize = 100;
-
-fn reason(code: &str, text: String) -> Reason {
-    Reason { code: code.to_owned(), text, until: None }
-}
 
 pub(crate) fn why_watch(turn: &Turn<'_>, watch: &Watch) -> TurnResult<WhyWatch> {
     let problems = watch.problems.iter();
@@ -39,8 +38,24 @@ pub(crate) fn why_watch(turn: &Turn<'_>, watch: &Watch) -> TurnResult<WhyWatch> 
     Ok(WhyWatch { watch: watch.name.clone(), reasons })
 }
 
+/// Why a single check or alert has not ended, or how it ended. `None` if the run is that of another unit.
+pub(crate) fn why_run(turn: &Turn<'_>, id: RunId) -> TurnResult<Option<WhyRun>> {
+    let Some(check) = turn.tx.check(id)?.map(without_details) else {
+        return Ok(None);
+    };
+    let reason = if check.state != RunState::Ended.as_str() {
+        why_open(turn, &check)?
+    } else if check.ok == Some(true) {
+        let at = check.ended_at.unwrap_or(check.queued_at);
+        reason("done", format!("{} of {} succeeded at {at}", check.kind, check.url))
+    } else {
+        why_bad(&check, true)
+    };
+    Ok(Some(WhyRun { run: check.id, status: check.state, reasons: vec![reason] }))
+}
+
 /// Why a check is queued, or since when it runs.
-pub(super) fn why_open(turn: &Turn<'_>, check: &Check) -> TurnResult<Reason> {
+fn why_open(turn: &Turn<'_>, check: &Check) -> TurnResult<Reason> {
     let what = format!("{} of {}", check.kind, check.url);
     if check.state != "queued" {
         let unit = check.unit.as_deref().unwrap_or("its unit");
@@ -73,7 +88,7 @@ fn down(site: &Site) -> Option<Reason> {
 
 /// Why a check failed. `alone`: no other check of this kind is open, so that the command for
 /// another is shown.
-pub(crate) fn why_bad(check: &Check, alone: bool) -> Reason {
+fn why_bad(check: &Check, alone: bool) -> Reason {
     let at = check.ended_at.unwrap_or(check.queued_at);
     let what = format!("{} of {}", check.kind, check.url);
     let record = &check.record;

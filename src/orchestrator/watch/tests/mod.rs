@@ -1,13 +1,18 @@
 //! Tests of watches, and the invariants of their checks after each turn.
 
-use super::bed::Bed;
-use super::requests::Pending;
-use super::world::{Call, Mood, State};
+mod certificates;
+mod url_file;
+
 use crate::bus::call::{Refusal, Reply};
-use crate::calls::watches::WatchCall;
 use crate::database::UnitRow;
 use crate::main_loop::event::Event;
 use crate::main_loop::order;
+use crate::tests::bed::Bed;
+use crate::tests::requests::Pending;
+use crate::tests::retry::{install_late, runs_of_pages};
+use crate::tests::world::{Call, Mood, State};
+use crate::watch::answers::without_details;
+use crate::watch::orders::WatchCall;
 use archivist_core::model::{CheckKind, Outcome, RunId};
 use archivist_core::unit::UnitKind;
 use archivist_shared::bus::documents::watches::{HistoryFilter, Queued};
@@ -35,20 +40,6 @@ impl Bed {
         Ok(serde_json::from_str(&text).unwrap())
     }
 
-    pub fn elapse(&mut self, n: usize) {
-        let name = NAMES[n % NAMES.len()];
-        if !self.engine.scope.root.join("etc").exists() {
-            for name in NAMES {
-                let text = format!(
-                    "[Watch]\nURL=http://a.{name}.example http://b.{name}.example\nOnDown=/bin/true\n"
-                );
-                self.declare(name, &text);
-            }
-        }
-        let kinds = CheckKind::SCHEDULED[..3].to_vec();
-        self.queue(name, &[kinds[n / 3 % 3]]).unwrap();
-    }
-
     pub fn history(&mut self, name: &str) -> Vec<archivist_shared::bus::documents::watches::Check> {
         let all = HistoryFilter::default();
         self.look(|tx| tx.check_history(name, &all))
@@ -65,35 +56,40 @@ impl Bed {
         self.world.end(unit, 1, 0, "success");
         self.until_quiet();
     }
+}
 
-    pub fn running_of(&self, part: &str) -> Vec<String> {
-        let running = self.world.running().into_iter();
-        running.filter(|unit| unit.contains(part)).collect()
-    }
-
-    /// No pool exceeds its size, and every started check has a unit or a call in progress.
-    pub fn checks_are_sound(&mut self) {
-        let units = self.look(|tx| tx.open_units());
-        let is_check = |unit: &UnitRow| matches!(unit.kind, UnitKind::Check | UnitKind::Alert);
-        let started: Vec<UnitRow> = units.into_iter().filter(is_check).collect();
-        let kinds = self.look(|tx| {
-            let check = |unit: &UnitRow| tx.open_check(unit.id).unwrap().unwrap().kind;
-            Ok(started.iter().map(check).collect::<Vec<_>>())
-        });
-        let of = |pool| kinds.iter().filter(|kind| kind.pool() == pool).count() as u32;
-        let limits = self.engine.limits();
-        assert!(of(archivist_core::model::Pool::Fast) <= limits.fast_checks);
-        assert!(of(archivist_core::model::Pool::Slow) <= limits.slow_checks);
-        if self.world.is_quiet() {
-            for check in &started {
-                let state = self.world.units.get(&check.unit).map(|unit| &unit.state);
-                assert_eq!(state, Some(&State::Running), "{} is open", check.unit);
-            }
+pub fn elapse(bed: &mut Bed, n: usize) {
+    let name = NAMES[n % NAMES.len()];
+    if !bed.engine.scope.root.join("etc").exists() {
+        for name in NAMES {
+            let text = format!(
+                "[Watch]\nURL=http://a.{name}.example http://b.{name}.example\nOnDown=/bin/true\n"
+            );
+            bed.declare(name, &text);
         }
     }
+    let kinds = CheckKind::SCHEDULED[..3].to_vec();
+    bed.queue(name, &[kinds[n / 3 % 3]]).unwrap();
+}
 
-    pub fn has_checks(&mut self) -> bool {
-        self.look(|tx| tx.check_counts()) != (0, 0)
+/// No pool exceeds its size, and every started check has a unit or a call in progress.
+pub fn checks_are_sound(bed: &mut Bed) {
+    let units = bed.look(|tx| tx.open_units());
+    let is_check = |unit: &UnitRow| matches!(unit.kind, UnitKind::Check | UnitKind::Alert);
+    let started: Vec<UnitRow> = units.into_iter().filter(is_check).collect();
+    let kinds = bed.look(|tx| {
+        let check = |unit: &UnitRow| tx.open_check(unit.id).unwrap().unwrap().kind;
+        Ok(started.iter().map(check).collect::<Vec<_>>())
+    });
+    let of = |pool| kinds.iter().filter(|kind| kind.pool() == pool).count() as u32;
+    let limits = bed.engine.limits();
+    assert!(of(archivist_core::model::Pool::Fast) <= limits.fast_checks);
+    assert!(of(archivist_core::model::Pool::Slow) <= limits.slow_checks);
+    if bed.world.is_quiet() {
+        for check in &started {
+            let state = bed.world.units.get(&check.unit).map(|unit| &unit.state);
+            assert_eq!(state, Some(&State::Running), "{} is open", check.unit);
+        }
     }
 }
 
@@ -140,7 +136,7 @@ fn record_is_kept_and_its_file_is_removed() {
     assert_eq!((check.ok, check.record.status_code), (Some(true), Some(200)));
     assert_eq!(check.outcome, Some(Outcome::Exit(0)));
     assert_eq!(check.record.headers.len(), 1);
-    let short = crate::query::documents::without_details(check);
+    let short = without_details(check);
     assert!(short.record.headers.is_empty(), "users ask for headers");
     let files = fs::read_dir(bed.engine.scope.runtime_dir().join("checks")).unwrap();
     assert_eq!(files.count(), 0);
@@ -460,4 +456,39 @@ fn cancelled_checks_end_without_a_verdict() {
     let mut cancel = |name: &str| bed.ask(WatchCall::Cancel(name.to_owned())).try_recv().unwrap();
     assert_eq!(cancel("site").unwrap(), "0");
     assert!(matches!(cancel("nosuch"), Err(Refusal::NoSuch(_))));
+}
+
+#[test]
+fn why_explains_a_single_check() {
+    let mut bed = Bed::new();
+    bed.declare("site", "[Watch]\nURL=http://a.example\n");
+    let queued = bed.queue("site", &[CheckKind::Status]).unwrap();
+    let id = queued.queued[0].to_string();
+    bed.until_quiet();
+    assert_eq!(bed.codes(&id), ["running"]);
+    bed.come_to_an_end();
+    let why = bed.why(&id);
+    assert_eq!(why[0].0, "unknown", "without a record: {why:?}");
+}
+
+#[test]
+fn a_watch_updates_the_archive() {
+    let mut bed = Bed::new();
+    bed.add(1);
+    bed.come_to_an_end();
+    let mut want = runs_of_pages(&mut bed);
+    install_late(&mut bed);
+    let watch = "[Watch]\nURL=archivebox://update\nArchive=weekly\n";
+    bed.declare("weekly", watch);
+    let queued = bed.queue("weekly", &[]).unwrap();
+    assert_eq!((queued.queued.len(), queued.crawl), (1, None));
+    // Complete pages leave their final state in the next turn.
+    bed.finals.clear();
+    bed.turn_with(0, 1, 0);
+    bed.come_to_an_end();
+    assert_eq!(bed.history("weekly")[0].ok, Some(true));
+    want.push("late".to_owned());
+    assert_eq!(runs_of_pages(&mut bed), want);
+    let refused = bed.queue("weekly", &[CheckKind::Status]);
+    assert!(refused.is_err(), "there is no site");
 }

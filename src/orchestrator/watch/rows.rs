@@ -1,15 +1,19 @@
-//! Lists of checks.
+//! Rows of watches: the health of each site, and its checks, whose rows are those of alerts, too.
 
-use super::ListQuery;
-use crate::database::column::{FromRow, column};
-use crate::database::{Result, RunState, Tx};
-use archivist_core::model::{CheckKind, CheckRecord, CrawlId, RunId, Time, without_userinfo};
+use crate::alert::CheckRow;
+use crate::database::column::{Columns, FromRow, column, columns};
+use crate::database::lists::ListQuery;
+use crate::database::{Result, RunState, Tx, millis};
+use archivist_core::model::{
+    CheckKind, CheckRecord, CrawlId, Health, Outcome, RunId, Time, without_userinfo,
+};
+use archivist_shared::bus::documents::report::SiteHealth;
 use archivist_shared::bus::documents::watches::{Check, HistoryFilter};
 use rusqlite::{Row, params_from_iter};
 use std::time::Duration;
 
 /// Milliseconds of eight days: the time between two weekly checks, and a day.
-pub(super) const WEEK: i64 = 8 * 86_400_000;
+const WEEK: i64 = 8 * 86_400_000;
 
 const CHECKS: &str = "SELECT c.run_id, c.watch, c.kind, c.url, run.status, run.recorded_at,
         run.started_at, run.ended_at, run.unit, run.outcome, c.ok, c.record
@@ -18,7 +22,7 @@ const CHECKS: &str = "SELECT c.run_id, c.watch, c.kind, c.url, run.status, run.r
 /// SQL query for columns of `last`, the newest status check of each site that has a result. `?1` is [`WEEK`], `?2`
 /// the time: results that are older than a week and than their retention are of sites that are not checked
 /// any more. It jumps from one watch, kind and URL to the next, because each has thousands of results.
-pub(super) fn newest_status_checks(columns: &str, condition: &str) -> String {
+fn newest_status_checks(columns: &str, condition: &str) -> String {
     format!(
         "WITH RECURSIVE site (id) AS (
              SELECT (SELECT run_id FROM check_result INDEXED BY check_history
@@ -42,6 +46,8 @@ pub(super) fn newest_status_checks(columns: &str, condition: &str) -> String {
     )
 }
 
+columns! { Health: failures, failing_since, down_since }
+
 impl FromRow for Check {
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Check> {
         Ok(Check {
@@ -61,7 +67,75 @@ impl FromRow for Check {
     }
 }
 
+impl FromRow for SiteHealth {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<SiteHealth> {
+        let record: Option<CheckRecord> = column(row, 3)?;
+        Ok(SiteHealth {
+            watch: column(row, 0)?,
+            is_down: column(row, 1)?,
+            response_ms: column(row, 2)?,
+            certificate_expires: record.and_then(|record| record.certificate_expires),
+        })
+    }
+}
+
 impl Tx<'_> {
+    /// Returns the check of a watch, kind and URL that is queued or running.
+    pub fn open_check_of(&self, watch: &str, kind: CheckKind, url: &str) -> Result<Option<RunId>> {
+        self.first(
+            "SELECT run_id FROM check_result WHERE watch = ?1 AND kind = ?2 AND url = ?3
+             AND record IS NULL AND kind <> 'alert'",
+            (watch, kind.as_str(), url),
+        )
+    }
+
+    /// Returns the checks of a watch that are queued or running.
+    pub fn open_checks_of_watch(&self, watch: &str) -> Result<Vec<CheckRow>> {
+        let sql = format!(
+            "SELECT {} FROM check_result JOIN run ON run.id = run_id
+             WHERE watch = ?1 AND record IS NULL AND check_result.kind <> 'alert' ORDER BY run_id",
+            CheckRow::COLUMNS
+        );
+        self.all(&sql, [watch])
+    }
+
+    /// Whether a user has ended a run that its unit has not left yet.
+    pub fn is_interrupted(&self, id: RunId) -> Result<bool> {
+        let interrupted = serde_json::to_string(&Outcome::Interrupted)?;
+        let sql = "SELECT count(*) FROM run WHERE id = ?1 AND outcome = ?2";
+        let count: i64 = self.one(sql, (id.0, interrupted))?;
+        Ok(count > 0)
+    }
+
+    /// Records what a check found that needed no unit.
+    pub fn end_check_at_once(
+        &self,
+        id: RunId,
+        found: (Option<bool>, &CheckRecord),
+        now: Time,
+    ) -> Result<()> {
+        self.execute(
+            "UPDATE run SET status = 'ended', ended_at = ?2 WHERE id = ?1",
+            (id.0, now.0),
+        )?;
+        self.note_check(id, found)
+    }
+
+    pub fn health(&self, watch: &str, url: &str) -> Result<Health> {
+        let sql = format!("SELECT {} FROM watch WHERE name = ?1 AND url = ?2", Health::COLUMNS);
+        Ok(self.first(&sql, (watch, url))?.unwrap_or_default())
+    }
+
+    pub fn set_health(&self, watch: &str, url: &str, health: &Health) -> Result<()> {
+        self.execute(
+            "INSERT INTO watch (name, url, failures, failing_since, down_since)
+             VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT DO UPDATE SET failures = excluded.failures,
+                 failing_since = excluded.failing_since, down_since = excluded.down_since",
+            (watch, url, health.failures, millis(health.failing_since), millis(health.down_since)),
+        )
+    }
+
     pub fn check(&self, id: RunId) -> Result<Option<Check>> {
         self.first(&format!("{CHECKS} WHERE c.run_id = ?1"), [id.0])
     }
@@ -141,6 +215,19 @@ impl Tx<'_> {
                  AND crawl.status NOT IN ('sealed', 'cancelled')
              ORDER BY crawl.id DESC LIMIT 1",
             [watch],
+        )
+    }
+
+    /// Returns the sites of watches that were checked within the last days.
+    pub fn site_health(&self, now: Time) -> Result<Vec<SiteHealth>> {
+        // A site that never failed has no row in `watch`.
+        self.all(
+            &newest_status_checks(
+                "last.watch, watch.down_since IS NOT NULL, last.response_ms,
+                 iif(instr(last.record, '\"certificate_expires\"'), last.record, NULL)",
+                "ORDER BY last.watch, last.url",
+            ),
+            [WEEK, now.0],
         )
     }
 }

@@ -1,21 +1,16 @@
-//! The files of watches and of their checks: declarations, lists of URLs, records. They are read
-//! outside the transaction, on a thread.
+//! The declarations of watches, with their lists of URLs. They are read outside the transaction, on a
+//! thread.
 
 use crate::bus::call::Refusal;
 use archivist_config::Scope;
 use archivist_config::declare::files;
 use archivist_config::declare::watch::{Watch, is_name};
 use archivist_config::declare::{Declaration, Kind, url_file};
-use archivist_core::model::{CheckKind, CheckRecord, RunId, without_userinfo};
 use archivist_core::text::Problem;
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const URLS_MAX: usize = 10_000;
-/// Longest record of a check, in bytes.
-const RECORD_MAX: u64 = 1 << 20;
 
 /// One watch as its files declare it now.
 #[derive(Clone, Debug)]
@@ -88,31 +83,4 @@ fn urls(watch: &Watch, problems: &mut Vec<String>) -> Result<Vec<String>, String
         }
         _ => Ok(urls),
     }
-}
-
-/// Where a check writes its record. The file outlasts the orchestrator; the check has only its
-/// descriptor. It is in memory, as the limits of those units keep it small; the unit with a browser
-/// may write large files, so that its record is on the disk.
-pub fn record_path(scope: &Scope, id: RunId, kind: CheckKind) -> PathBuf {
-    let directory = match kind {
-        CheckKind::Lighthouse => scope.data_dir(),
-        _ => scope.runtime_dir(),
-    };
-    let name = format!("{}-{}.json", scope.unit_prefix(), id.0);
-    directory.join("checks").join(name)
-}
-
-/// The last line that is a record: a document of archivist's own program, bounded in size, and read
-/// as the report of a worker is. Pages never write it. Users see it: no URL in it has a user or
-/// password.
-pub fn read_record(path: &Path) -> Option<CheckRecord> {
-    let file = File::open(path).ok()?;
-    let mut text = Vec::new();
-    file.take(RECORD_MAX + 1).read_to_end(&mut text).ok()?;
-    if text.len() as u64 > RECORD_MAX {
-        return None;
-    }
-    let text = without_userinfo(&String::from_utf8_lossy(&text));
-    let mut lines = text.rsplit('\n');
-    lines.find_map(|line| serde_json::from_str(line).ok())
 }

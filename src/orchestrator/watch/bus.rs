@@ -1,8 +1,8 @@
 //! The interface for watches.
 
 use crate::bus::limits::{document, few, invalid, small_enough};
-use crate::calls::watches::WatchCall;
 use crate::main_loop::bus_context::BusContext;
+use crate::watch::orders::WatchCall;
 use archivist_core::model::CheckKind;
 use archivist_shared::bus::callers::Kind;
 use archivist_shared::bus::documents::watches::HistoryFilter;

@@ -1,23 +1,18 @@
-//! Alerts when a site goes down or comes back, when a crawl is sealed, and when no crawl is left: a
-//! unit like every other check, so that it has a time limit, a row and a journal, and starts even if
-//! the orchestrator is killed after the commit.
+//! What alerts are about, and the units or commands that the configuration names for them.
 
-use crate::database::{CheckRow, NewCheck};
+use crate::alert::{AlertRequest, NO_WATCH, NewCheck};
 use crate::main_loop::action::LoopAction;
 use crate::main_loop::action::{Action, CallerAction};
 use crate::main_loop::event::Event;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::notices;
 use crate::notices::announce::is_any_open;
-use crate::watch::checks::{AlertRequest, NO_WATCH};
 use archivist_config::Settings;
 use archivist_config::alert::Alert;
-use archivist_config::declare::watch::Watch;
-use archivist_core::model::{CheckKind, CheckRecord, CrawlId, Flip, Health, without_userinfo};
+use archivist_core::model::{CheckKind, CrawlId, without_userinfo};
 use archivist_core::plan::becomes_idle;
 use archivist_core::plan::{CrawlEnd, Notice, Occasion};
 use archivist_shared::bus::signals::Signal;
-use archivist_shared::journal::message;
 use std::time::Duration;
 
 /// The command of an alert that only starts another unit, which comes with it.
@@ -26,7 +21,7 @@ const NO_COMMAND: &str = "/bin/true";
 const ROW_STAYS: Duration = Duration::from_secs(86_400);
 
 /// What `alert` starts about the watch or crawl of this name.
-fn request(alert: &Alert, name: &str, environment: Vec<(&str, String)>) -> AlertRequest {
+pub(crate) fn request(alert: &Alert, name: &str, environment: Vec<(&str, String)>) -> AlertRequest {
     let (argv, wants) = match alert {
         Alert::Command(argv) => (argv.clone(), Vec::new()),
         Alert::Unit(unit) => {
@@ -52,69 +47,6 @@ fn configured(settings: &Settings, occasion: Occasion) -> Option<&Alert> {
         Occasion::Failed => settings.on_failed.as_ref(),
         Occasion::Idle => settings.on_idle.as_ref(),
     }
-}
-
-/// Counts a status check, and queues the alert if the site went down or came back with it.
-pub(super) fn note_health(
-    turn: &mut Turn<'_>,
-    check: &CheckRow,
-    ok: bool,
-    record: &CheckRecord,
-    watch: Option<&Watch>,
-) -> TurnResult<()> {
-    let before = turn.tx.health(&check.watch, &check.url)?;
-    if ok && before == Health::default() {
-        return Ok(());
-    }
-    // Its file may have been removed or spoilt while the check ran.
-    let watch = watch.cloned().unwrap_or_else(|| Watch::new(&check.watch));
-    let (health, flip) = before.after(ok, watch.down_after, turn.now);
-    turn.tx.set_health(&check.watch, &check.url, &health)?;
-    let Some(flip) = flip else { return Ok(()) };
-    let since = health.down_since.or(before.down_since).unwrap_or(turn.now);
-    let why = record.error.as_deref().unwrap_or_default();
-    let code = record.status_code.unwrap_or_default();
-    let url = without_userinfo(&check.url);
-    let (watched, error) = (check.watch.clone(), why.to_owned());
-    turn.log(move || match flip {
-        Flip::Down => tracing::warn!(
-            message_id = message::SITE_DOWN,
-            archivist_watch = watched.as_str(),
-            archivist_url = url.as_str(),
-            archivist_status_code = code,
-            "{url} is down since {since}: {code} {error}"
-        ),
-        Flip::Up => tracing::info!(
-            message_id = message::SITE_UP,
-            archivist_watch = watched.as_str(),
-            archivist_url = url.as_str(),
-            archivist_since = %since,
-            "{url} is up again, it was down since {since}"
-        ),
-    });
-    let alert = match flip {
-        Flip::Down => watch.on_down.as_ref(),
-        Flip::Up => watch.on_recovery.as_ref(),
-    };
-    let Some(alert) = alert else { return Ok(()) };
-    let environment = vec![
-        ("ARCHIVIST_WATCH", check.watch.clone()),
-        ("ARCHIVIST_URL", check.url.clone()),
-        ("ARCHIVIST_STATE", flip.as_str().to_owned()),
-        ("ARCHIVIST_SINCE", since.to_string()),
-        ("ARCHIVIST_STATUS_CODE", code.to_string()),
-        ("ARCHIVIST_ERROR", why.to_owned()),
-    ];
-    let request = serde_json::to_string(&request(alert, &check.watch, environment))?;
-    turn.tx.queue_check(&NewCheck {
-        watch: &check.watch,
-        kind: CheckKind::Alert,
-        url: &check.url,
-        request: &request,
-        keep: watch.retention(CheckKind::Alert),
-        now: turn.now,
-    })?;
-    Ok(())
 }
 
 /// Reports that a crawl was sealed, and queues the alert of `OnSealed=` or `OnFailed=`.
@@ -147,7 +79,7 @@ pub(crate) fn crawl_sealed(turn: &mut Turn<'_>, id: CrawlId) -> TurnResult<()> {
 }
 
 /// Queues the alert of `OnIdle=`, for the next turn.
-pub(crate) fn crawls_are_over(turn: &mut Turn<'_>) -> TurnResult<()> {
+fn crawls_are_over(turn: &mut Turn<'_>) -> TurnResult<()> {
     if turn.engine.settings.on_idle.is_some() {
         queue_alert(turn, Occasion::Idle, None, Vec::new())?;
         turn.act(LoopAction::Again(Event::Due));
@@ -156,7 +88,7 @@ pub(crate) fn crawls_are_over(turn: &mut Turn<'_>) -> TurnResult<()> {
 }
 
 /// Queues the start of a unit that comes with the package.
-pub(crate) fn queue_alert_unit(turn: &mut Turn<'_>, unit: &str) -> TurnResult<()> {
+pub(crate) fn queue_unit(turn: &mut Turn<'_>, unit: &str) -> TurnResult<()> {
     let alert = Alert::Unit(unit.to_owned());
     turn.tx.queue_check(&NewCheck {
         watch: NO_WATCH,

@@ -1,7 +1,9 @@
 //! Lines of a URLFile= that are refused, as users see them.
 
-use super::bed::Bed;
-use crate::calls::watches::WatchCall;
+use crate::tests::bed::Bed;
+use crate::tests::journal::with_journal;
+use crate::watch::orders::WatchCall;
+use archivist_core::model::CheckKind;
 use std::fs;
 
 #[test]
@@ -25,4 +27,28 @@ fn show_and_why_name_the_refused_lines_of_a_url_file() {
         serde_json::from_str(&why.unwrap()).unwrap();
     let reasons: Vec<_> = why.reasons.iter().take(2).map(|reason| &reason.text).collect();
     assert_eq!(reasons, [&problems[0], &problems[1]]);
+}
+
+#[test]
+fn refused_lines_of_a_url_file_are_logged_when_they_change() {
+    with_journal(|journal| {
+        let mut bed = Bed::new();
+        let file = bed.directory.path().join("sites.txt");
+        std::fs::write(&file, "\u{feff}http://a.example/\na.example/b\n").unwrap();
+        let text = format!("[Watch]\nURLFile={}\n", file.display());
+        bed.declare("listed", &text);
+        let check = |bed: &mut Bed| {
+            let queued = bed.queue("listed", &[CheckKind::Status]).unwrap();
+            let count = queued.queued.len() + queued.open_ids.len();
+            (count, journal.take("refused"))
+        };
+        let (count, lines) = check(&mut bed);
+        assert_eq!((count, lines.len()), (1, 1));
+        let want = format!("{}:2: 'a.example/b' refused: it is not a URL", file.display());
+        assert!(lines[0].starts_with(&want), "{lines:?}");
+        assert_eq!(check(&mut bed).1, [""; 0]);
+        std::fs::write(&file, "http://a.example/\nhttp://a.example/c A title\n").unwrap();
+        assert!(check(&mut bed).1[0].contains("text after the address"));
+        bed.until_quiet();
+    });
 }

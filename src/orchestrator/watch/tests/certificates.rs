@@ -1,7 +1,7 @@
 //! Certificates of watched sites and of clients.
 
-use super::bed::Bed;
-use super::watches::{status, watched};
+use super::{status, watched};
+use crate::tests::bed::Bed;
 use archivist_core::model::{CheckKind, Time};
 use std::time::Duration;
 

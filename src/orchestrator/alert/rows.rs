@@ -1,10 +1,9 @@
-//! Rows of checks: what the run of each is about, and what it found.
+//! Rows of alerts, and of the checks of watches, whose history has the alerts of the watch: what the run of each
+//! is about, and what it found.
 
 use crate::database::column::{Columns, columns};
-use crate::database::rows::unit::RunState;
-use crate::database::{DatabaseError, Result, Tx, millis};
-use archivist_core::model::{CheckKind, CheckRecord, CrawlId, Health, Pool};
-use archivist_core::model::{RunId, Time};
+use crate::database::{DatabaseError, Result, RunState, Tx};
+use archivist_core::model::{CheckKind, CheckRecord, Pool, RunId, Time};
 use archivist_core::plan::CheckPool;
 use archivist_core::unit::UnitKind;
 use std::time::Duration;
@@ -34,9 +33,8 @@ pub struct CheckRow {
     pub status: RunState,
 }
 
-columns! { Health: failures, failing_since, down_since }
-
 columns! { CheckRow: id "run_id", watch, kind "check_result.kind", url, request, status }
+
 fn unit_kind(kind: CheckKind) -> UnitKind {
     match kind {
         CheckKind::Alert => UnitKind::Alert,
@@ -45,12 +43,7 @@ fn unit_kind(kind: CheckKind) -> UnitKind {
 }
 
 impl Tx<'_> {
-    /// Queues a check. Returns `None` if a check of the same watch, kind and URL is queued or
-    /// running.
-    pub fn queue_check(&self, new: &NewCheck<'_>) -> Result<Option<RunId>> {
-        if self.open_check_of(new.watch, new.kind, new.url)?.is_some() {
-            return Ok(None);
-        }
+    pub fn queue_check(&self, new: &NewCheck<'_>) -> Result<RunId> {
         let id = self.queue_run(unit_kind(new.kind), new.now)?;
         let keep = i64::try_from(new.keep.as_millis()).unwrap_or(i64::MAX / 2);
         self.execute(
@@ -66,26 +59,7 @@ impl Tx<'_> {
                 keep,
             ),
         )?;
-        Ok(Some(id))
-    }
-
-    /// Returns the check of a watch, kind and URL that is queued or running.
-    pub fn open_check_of(&self, watch: &str, kind: CheckKind, url: &str) -> Result<Option<RunId>> {
-        self.first(
-            "SELECT run_id FROM check_result WHERE watch = ?1 AND kind = ?2 AND url = ?3
-             AND record IS NULL AND kind <> 'alert'",
-            (watch, kind.as_str(), url),
-        )
-    }
-
-    /// Returns the checks of a watch that are queued or running.
-    pub fn open_checks_of_watch(&self, watch: &str) -> Result<Vec<CheckRow>> {
-        let sql = format!(
-            "SELECT {} FROM check_result JOIN run ON run.id = run_id
-             WHERE watch = ?1 AND record IS NULL AND check_result.kind <> 'alert' ORDER BY run_id",
-            CheckRow::COLUMNS
-        );
-        self.all(&sql, [watch])
+        Ok(id)
     }
 
     /// Records the unit of a queued check before the unit starts.
@@ -103,20 +77,6 @@ impl Tx<'_> {
              AND (SELECT status FROM run WHERE id = run_id) = 'queued'",
             [id.0],
         )
-    }
-
-    /// Records what a check found that needed no unit.
-    pub fn end_check_at_once(
-        &self,
-        id: RunId,
-        found: (Option<bool>, &CheckRecord),
-        now: Time,
-    ) -> Result<()> {
-        self.execute(
-            "UPDATE run SET status = 'ended', ended_at = ?2 WHERE id = ?1",
-            (id.0, now.0),
-        )?;
-        self.note_check(id, found)
     }
 
     /// Records what a check found: whether the site is good, if that is known, and the record. Its
@@ -162,39 +122,5 @@ impl Tx<'_> {
             (pool.as_str(), heads),
         )?;
         Ok(CheckPool { running, due })
-    }
-
-    /// Returns how many checks of all pools are queued, and how many are starting or running.
-    pub fn check_counts(&self) -> Result<(u64, u64)> {
-        self.one(
-            "SELECT sum(run.status = 'queued'), sum(run.status IN ('starting', 'running'))
-             FROM check_result INDEXED BY check_pool JOIN run ON run.id = run_id
-             WHERE record IS NULL",
-            [],
-        )
-    }
-
-    pub fn health(&self, watch: &str, url: &str) -> Result<Health> {
-        let sql = format!("SELECT {} FROM watch WHERE name = ?1 AND url = ?2", Health::COLUMNS);
-        Ok(self.first(&sql, (watch, url))?.unwrap_or_default())
-    }
-
-    pub fn set_health(&self, watch: &str, url: &str, health: &Health) -> Result<()> {
-        self.execute(
-            "INSERT INTO watch (name, url, failures, failing_since, down_since)
-             VALUES (?1, ?2, ?3, ?4, ?5)
-             ON CONFLICT DO UPDATE SET failures = excluded.failures,
-                 failing_since = excluded.failing_since, down_since = excluded.down_since",
-            (watch, url, health.failures, millis(health.failing_since), millis(health.down_since)),
-        )
-    }
-
-    pub fn set_only_new(&self, crawl: CrawlId) -> Result<()> {
-        self.execute("UPDATE crawl SET only_new = 1 WHERE id = ?1", [crawl.0])
-    }
-
-    /// Returns whether a crawl leaves out pages that the archive has.
-    pub fn is_only_new(&self, crawl: CrawlId) -> Result<bool> {
-        self.one("SELECT only_new FROM crawl WHERE id = ?1", [crawl.0])
     }
 }
