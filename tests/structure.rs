@@ -755,6 +755,53 @@ fn no_verb_names_another() {
     assert!(!seen("cli/verb/doctor/service.rs", "use crate::verb::doctor::Check;"));
 }
 
+/// The features of the package of the orchestrator, with the rooms that a build without each lacks.
+const OPTIONAL: [(&str, &[&str]); 5] = [
+    ("retention", &["expiry"]),
+    ("search", &["indexing", "search"]),
+    ("store", &["transfer"]),
+    ("verification", &["verification"]),
+    ("watches", &["watch"]),
+];
+
+/// The tables that name these rooms.
+const TABLES: [&str; 5] =
+    ["house.rs", "kinds.rs", "lib.rs", "service/connection.rs", "tests/features.rs"];
+
+/// The optional rooms that a file of the orchestrator names, which is neither in them nor a table. Tests may name all
+/// but watches.
+fn optional_rooms(file: &str, text: &str) -> Vec<String> {
+    let name = file.strip_prefix("orchestrator/").filter(|name| !TABLES.contains(name));
+    let room = name.and_then(|name| name.split(['/', '.']).next()).unwrap_or_default();
+    let mut found = Vec::new();
+    for import in imports(file, text) {
+        let named = import.split("::").next().unwrap_or_default();
+        let others = OPTIONAL.iter().filter(|(_, rooms)| name.is_some() && !rooms.contains(&room));
+        let mut features = others.filter(|(_, rooms)| rooms.contains(&named));
+        let feature = features.next().filter(|(of, _)| *of == "watches" || !is_test(file));
+        found.extend(feature.map(|(of, _)| format!("src/{file} names crate::{named} ({of})")));
+    }
+    found
+}
+
+#[test]
+fn optional_rooms_are_named_in_tables_alone() {
+    let sources = sources();
+    let found = sources.iter().flat_map(|(file, text)| {
+        let text = if is_test(file) { text.clone() } else { code(text) };
+        optional_rooms(file, &text)
+    });
+    let found: Vec<String> = found.collect();
+    assert!(found.is_empty(), "\n{}", found.join("\n"));
+    let seen = |file, text| !optional_rooms(file, text).is_empty();
+    assert!(seen("orchestrator/work/x.rs", "use crate::watch;"));
+    assert!(seen("orchestrator/search/x.rs", "crate::transfer::queue_copy(turn)"));
+    assert!(seen("orchestrator/tests/x.rs", "use crate::watch::orders::WatchCall;"));
+    assert!(!seen("orchestrator/house.rs", "use crate::watch;"));
+    assert!(!seen("orchestrator/search/x.rs", "use crate::indexing;"));
+    assert!(!seen("orchestrator/tests/x.rs", "use crate::expiry::RetentionCall;"));
+}
+
 /// Looking for files, and reading them.
 const FILES: &[&str] = &[
     "std::fs",

@@ -5,7 +5,9 @@ use crate::alert;
 use crate::calls;
 use crate::clock;
 use crate::deletion;
+#[cfg(feature = "retention")]
 use crate::expiry;
+#[cfg(feature = "search")]
 use crate::indexing;
 use crate::kinds::KINDS;
 use crate::main_loop::access;
@@ -18,8 +20,10 @@ use crate::main_loop::turn::{Turn, TurnResult};
 use crate::notices;
 use crate::orders;
 use crate::quota;
+#[cfg(feature = "store")]
 use crate::transfer;
 use crate::units::life;
+#[cfg(feature = "watches")]
 use crate::watch;
 use crate::work;
 use archivist_core::model::{CrawlId, Owner};
@@ -28,11 +32,21 @@ pub(crate) struct House;
 
 impl Rooms for House {
     fn first(&self) -> Vec<Event> {
-        vec![Event::of(|turn| transfer::fill_store(turn, 0)), Event::of(deletion::delete_some)]
+        vec![
+            #[cfg(feature = "store")]
+            Event::of(|turn| transfer::fill_store(turn, 0)),
+            Event::of(deletion::delete_some),
+        ]
     }
 
     fn before(&self) -> &'static [Step] {
-        &[orders::keep_deadlines, clock::observe, expiry::expire_some, quota::delete_some]
+        &[
+            orders::keep_deadlines,
+            clock::observe,
+            #[cfg(feature = "retention")]
+            expiry::expire_some,
+            quota::delete_some,
+        ]
     }
 
     fn handle(&self, turn: &mut Turn<'_>, event: &Event) -> TurnResult<()> {
@@ -112,6 +126,7 @@ impl Rooms for House {
             orders::report_ended_pages,
             notices::tell,
             alert::prune,
+            #[cfg(feature = "retention")]
             expiry::schedule,
             quota::schedule,
             alert::queue_idle_alert,
@@ -124,11 +139,45 @@ impl Rooms for House {
 }
 
 const PARTS: Parts = Parts {
-    admit: &[transfer::has_local_files],
-    sealed: &[transfer::queue_copy],
-    status: &[watch::status, transfer::status, expiry::status, indexing::status],
-    metrics: &[watch::metrics, transfer::metrics, indexing::metrics],
-    details: &[transfer::details],
-    why: &[transfer::why_copy, expiry::why, quota::why],
-    why_run: &[watch::why_run],
+    admit: &[
+        #[cfg(feature = "store")]
+        transfer::has_local_files,
+    ],
+    sealed: &[
+        #[cfg(feature = "store")]
+        transfer::queue_copy,
+    ],
+    status: &[
+        #[cfg(feature = "watches")]
+        watch::status,
+        #[cfg(feature = "store")]
+        transfer::status,
+        #[cfg(feature = "retention")]
+        expiry::status,
+        #[cfg(feature = "search")]
+        indexing::status,
+    ],
+    metrics: &[
+        #[cfg(feature = "watches")]
+        watch::metrics,
+        #[cfg(feature = "store")]
+        transfer::metrics,
+        #[cfg(feature = "search")]
+        indexing::metrics,
+    ],
+    details: &[
+        #[cfg(feature = "store")]
+        transfer::details,
+    ],
+    why: &[
+        #[cfg(feature = "store")]
+        transfer::why_copy,
+        #[cfg(feature = "retention")]
+        expiry::why,
+        quota::why,
+    ],
+    why_run: &[
+        #[cfg(feature = "watches")]
+        watch::why_run,
+    ],
 };

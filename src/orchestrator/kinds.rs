@@ -8,12 +8,17 @@ pub(crate) const KINDS: Kinds = Kinds(&[
     (UnitKind::CrawlWorker, &crate::work::CrawlWorker),
     (UnitKind::SnapshotWorker, &crate::work::SnapshotWorker),
     (UnitKind::Hook, &crate::work::Hook),
+    #[cfg(feature = "watches")]
     (UnitKind::Check, &crate::watch::Check),
     (UnitKind::Alert, &crate::alert::AlertUnit),
+    #[cfg(feature = "store")]
     (UnitKind::Store, &crate::transfer::Transfer),
     (UnitKind::Delete, &crate::deletion::Removal),
+    #[cfg(feature = "search")]
     (UnitKind::Index, &crate::indexing::Indexing),
+    #[cfg(feature = "search")]
     (UnitKind::Search, &crate::search::Search),
     (UnitKind::Entries, &crate::work::Entries),
+    #[cfg(feature = "verification")]
     (UnitKind::Verify, &crate::verification::Verification),
 ]);

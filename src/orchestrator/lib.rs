@@ -10,9 +10,11 @@ mod clock;
 pub mod database;
 mod deletion;
 mod engine;
+#[cfg(feature = "retention")]
 mod expiry;
 mod fleet;
 mod house;
+#[cfg(feature = "search")]
 mod indexing;
 mod kinds;
 mod machine;
@@ -25,12 +27,16 @@ mod programs;
 mod query;
 mod quota;
 mod runner;
+#[cfg(feature = "search")]
 mod search;
 mod service;
+#[cfg(feature = "store")]
 mod transfer;
 mod unhealthy;
 mod units;
+#[cfg(feature = "verification")]
 mod verification;
+#[cfg(feature = "watches")]
 mod watch;
 mod work;
 

@@ -24,9 +24,13 @@ trait Visit: Sized {
 /// All interfaces. A feature of the orchestrator that has one is listed here.
 fn interfaces<T: Visit>(context: BusContext, subscribers: Subscribers, of_user: bool, to: T) -> T {
     let to = to.visit(ManagerBus(context.clone(), subscribers));
+    #[cfg(feature = "retention")]
     let to = to.visit(crate::expiry::bus::RetentionBus(context.clone()));
+    #[cfg(feature = "search")]
     let to = to.visit(crate::search::bus::SearchBus(context.clone()));
+    #[cfg(feature = "store")]
     let to = to.visit(crate::transfer::bus::StoreBus(context.clone()));
+    #[cfg(feature = "watches")]
     let to = to.visit(crate::watch::WatchesBus(context.clone()));
     to.visit(WorkerBus(context.calls.clone())).visit(NodeBus { calls: context.calls, of_user })
 }

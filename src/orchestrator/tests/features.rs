@@ -3,6 +3,12 @@
 use super::bed::Bed;
 
 /// Random operations; the number chooses among existing things.
-pub const OPERATIONS: &[fn(&mut Bed, usize)] = &[crate::watch::tests::elapse];
+pub const OPERATIONS: &[fn(&mut Bed, usize)] = &[
+    #[cfg(feature = "watches")]
+    crate::watch::tests::elapse,
+];
 
-pub const INVARIANTS: &[fn(&mut Bed)] = &[crate::watch::tests::checks_are_sound];
+pub const INVARIANTS: &[fn(&mut Bed)] = &[
+    #[cfg(feature = "watches")]
+    crate::watch::tests::checks_are_sound,
+];
