@@ -115,6 +115,22 @@ fn page_without_a_recording_and_file_in_place_of_a_page_have_no_copy() {
     assert_eq!(snap.run("standalone", &picture, &[]).result()["status"], "failed");
 }
 
+#[test]
+fn page_that_the_browser_did_not_load_is_skipped_for_its_reason() {
+    if !has(&["chromium"]) {
+        return;
+    }
+    let snap = Snapshot::new();
+    snap.select("wacz");
+    let mut session = Session::shared(&snap, &[]);
+    // A port that browsers do not ask, which says nothing about the site.
+    let url = "http://127.0.0.1:9/";
+    session.open(&snap, url, &[]);
+    session.tab().stopped(&snap);
+    let reason = "failed to load the page in chromium: net::ERR_UNSAFE_PORT";
+    snap.run("standalone", url, &[]).assert(10, "skipped", reason);
+}
+
 /// Judges the URLs of the file `STANDALONE_PAGES`, one a line: prints the figures of the browser's recording and of
 /// wget's.
 #[test]

@@ -53,7 +53,10 @@ pub fn run(invocation: &Invocation) -> Outcome {
         room => room,
     };
     let mut site = Site::new(&create, 1, room);
-    let plan = site.plan(&page).map_err(|reason| failed(&reason))?;
+    let plan = site.plan(&page).map_err(|reason| {
+        // The recording of a page that no server answered has no page.
+        visit::unanswered(invocation).unwrap_or_else(|| failed(&reason))
+    })?;
     if !plan.is_first() {
         return Ok(Finding::noresults("the page is no HTML, so it opens as the file that it is"));
     }
