@@ -354,7 +354,7 @@ fn why_running(turn: &Turn<'_>, id: Owner, to: &mut Vec<Reason>) -> TurnResult<(
 }
 
 /// Adds failed results, then those that wait for another run, then skipped ones; of many the
-/// newest. Returns the errors of failed hooks.
+/// newest. Returns the errors of failed hooks whose pages got no answer.
 fn why_results(turn: &Turn<'_>, id: Owner, to: &mut Vec<Reason>) -> TurnResult<Vec<String>> {
     let counts = turn.tx.result_counts(id)?;
     let mut bad = Vec::new();
@@ -387,7 +387,14 @@ fn why_results(turn: &Turn<'_>, id: Owner, to: &mut Vec<Reason>) -> TurnResult<V
         0 => {}
         more => to.push(reason("more", format!("{more} more results failed or were skipped"))),
     }
-    let failed = bad.iter().filter(|result| result.status == ResultState::Failed);
-    let said = failed.filter_map(|result| result.error.as_ref().or(result.output.as_ref()));
-    Ok(said.cloned().collect())
+    let mut said = Vec::new();
+    for result in bad.into_iter().filter(|result| result.status == ResultState::Failed) {
+        // A page whose server answered is within reach.
+        let is_answered = match result.owner {
+            Owner::Snapshot(page) => turn.tx.visit(page)?.answer.is_some(),
+            Owner::Crawl(_) => false,
+        };
+        said.extend(result.error.or(result.output).filter(|_| !is_answered));
+    }
+    Ok(said)
 }

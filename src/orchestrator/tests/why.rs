@@ -94,6 +94,24 @@ fn a_crawl_whose_page_shows_an_error_is_not_done() {
 }
 
 #[test]
+fn networks_explain_no_failure_of_a_page_that_was_answered() {
+    let mut bed = Bed::new();
+    bed.add(1);
+    bed.come_to_an_end();
+    let file = rusqlite::Connection::open(bed.directory.path().join(DATABASE)).unwrap();
+    let failed = "UPDATE result SET status = 'failed', error = 'curl failed: Operation timed out'
+        WHERE id = (SELECT min(id) FROM result WHERE snapshot_id = 1)";
+    assert_eq!(file.execute(failed, []).unwrap(), 1);
+    for id in ["s1", "c1"] {
+        assert!(bed.codes(id).contains(&"reach".to_owned()), "{id}");
+    }
+    file.execute("UPDATE snapshot SET http_status = 200, http_plugin = 'chromium'", []).unwrap();
+    for id in ["s1", "c1"] {
+        assert!(!bed.codes(id).contains(&"reach".to_owned()), "{id}");
+    }
+}
+
+#[test]
 fn page_without_hooks_says_so() {
     let mut bed = Bed::new();
     let options = AddOptions { plugins: vec!["setup".to_owned()], ..AddOptions::default() };
