@@ -178,7 +178,7 @@ fn earlier_runs(hooks: &[HookTask], done: &[bool], results: &[HookResult]) -> Ea
 /// Daemons of an earlier attempt have ended. While a hook that may use them is open, they run
 /// again, and so do later foreground hooks of the same plugin: this loads the page in the new tab
 /// of a browser. A hook that runs once they are stopped uses none.
-fn done(hooks: &[HookTask], standing: &Standing) -> Vec<bool> {
+pub fn done(hooks: &[HookTask], standing: &Standing) -> Vec<bool> {
     let known = |hook: &HookTask| standing.hooks.iter().find(|known| known.key == hook.key);
     let is_final = |hook: &HookTask| known(hook).is_some_and(|known| known.state.is_final());
     let is_daemon = |hook: &HookTask| hook.mode == HookMode::Daemon;

@@ -2,6 +2,7 @@
 //! and retries, which must not lose what an earlier visit saved.
 
 use crate::WorkerError;
+use crate::drive;
 use crate::files::directory;
 use crate::page::snapshot_index::SnapshotIndex;
 use archivist_core::model::ResultState;
@@ -9,7 +10,7 @@ use archivist_core::plan::{became_error, is_lost, kept_note};
 use archivist_plugin::Directory;
 use archivist_plugin::files::copy::copy_tree;
 use archivist_shared::bus::documents::report::HookResult;
-use archivist_shared::bus::documents::work::{Assignment, Earlier, Known, Standing};
+use archivist_shared::bus::documents::work::{Assignment, Earlier, HookTask, Known, Standing};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -44,7 +45,7 @@ pub async fn begin(
     standing: &Standing,
 ) -> Result<(), WorkerError> {
     if let Some(earlier) = &standing.earlier {
-        let plugins = retried_plugins(earlier, standing);
+        let plugins = retried_plugins(&assignment.hooks, earlier, standing);
         let is_whole = assignment.visit.is_whole;
         in_thread(own, move |own| keep_files(own, &plugins, is_whole)).await?;
     }
@@ -59,10 +60,13 @@ fn is_open(known: &Known) -> bool {
     matches!(known.state, ResultState::Queued | ResultState::Skipped) && !known.joinable
 }
 
-/// The plugins whose hooks will write over files of the earlier visit.
-fn retried_plugins(earlier: &Earlier, standing: &Standing) -> BTreeSet<String> {
+/// The plugins whose hooks will write over files of the earlier visit: those that are open, and those
+/// that run again for them.
+fn retried_plugins(hooks: &[HookTask], earlier: &Earlier, standing: &Standing) -> BTreeSet<String> {
     let open = standing.hooks.iter().filter(|known| is_open(known));
-    let open: BTreeSet<&str> = open.map(|known| known.key.as_str()).collect();
+    let mut open: BTreeSet<&str> = open.map(|known| known.key.as_str()).collect();
+    let again = hooks.iter().zip(drive::done(hooks, standing)).filter(|(_, done)| !done);
+    open.extend(again.map(|(hook, _)| hook.key.as_str()));
     let results = earlier.results.iter();
     let retried = results
         .filter(|result| open.contains(format!("{}/{}", result.plugin, result.hook).as_str()));
@@ -182,7 +186,7 @@ async fn remove_files(assignment: &Assignment, own: &Arc<Directory>) {
 mod tests {
     use super::*;
     use archivist_core::plan::VisitRules;
-    use archivist_shared::bus::documents::work::HookTask;
+    use archivist_shared::bus::documents::work::HookMode;
     use std::os::unix::fs::symlink;
     use std::path::Path;
 
@@ -298,6 +302,38 @@ mod tests {
             assert_eq!(text("wget/file").as_deref(), Some("connection refused"));
             assert_eq!(text("favicon/file").as_deref(), Some("an icon"));
         }
+    }
+
+    /// A tab loads the page again for a hook that is retried alone, and writes its files again.
+    #[tokio::test]
+    async fn files_of_a_daemon_that_runs_again_return_as_well() {
+        let top = tempfile::tempdir().unwrap();
+        let page = top.path().join("s1");
+        hook(&page, "chromium", "loaded");
+        let task = |plugin: &str, mode| HookTask {
+            key: format!("{plugin}/{plugin}"),
+            mode,
+            ..HookTask::sonic(plugin, Default::default())
+        };
+        let hooks = [task("chromium", HookMode::Daemon), task("title", HookMode::Foreground)];
+        let known = |plugin: &str, state| Known {
+            key: format!("{plugin}/{plugin}"),
+            state,
+            joinable: false,
+        };
+        use ResultState::{Failed, Queued, Succeeded};
+        let results = vec![saved("chromium", Succeeded), saved("title", Succeeded)];
+        let earlier = Earlier { results, answer: None };
+        let standing = Standing {
+            hooks: vec![known("chromium", Succeeded), known("title", Queued)],
+            earlier: Some(earlier.clone()),
+        };
+        let own = Directory::open(&page).unwrap();
+        keep_files(&own, &retried_plugins(&hooks, &earlier, &standing), false).unwrap();
+        hook(&page, "chromium", "connection refused");
+        let now = [saved("chromium", Failed), saved("title", Failed)];
+        release_files(&own, returning(&earlier, &now).is_some()).unwrap();
+        assert_eq!(text(&top, "chromium/file").as_deref(), Some("loaded"));
     }
 
     /// Files of a whole visit are removed, and nothing else.
