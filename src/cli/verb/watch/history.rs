@@ -133,7 +133,10 @@ pub fn result(check: &Check) -> Cell {
         let score = score.map_or("?".to_owned(), |score| format!("{score:.0}"));
         words.push(format!("{name} {score}"));
     }
-    words.extend(record.pages.map(|pages| format!("{pages} pages")));
+    words.extend(record.pages.map(|count| match count {
+        1 => "1 page".to_owned(),
+        _ => format!("{count} pages"),
+    }));
     words.extend(record.crawl.map(|crawl| crawl.to_string()));
     words.extend(record.error.clone());
     words.extend(record.warning.clone());
