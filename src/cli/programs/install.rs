@@ -3,8 +3,7 @@
 use super::{fetch, missing};
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
-use crate::display::style;
-use crate::display::style::Style;
+use crate::display::style::{self, Style};
 use crate::progress::wait::{self, Form};
 use archivist_config::Scope;
 use archivist_core::model::CrawlId;

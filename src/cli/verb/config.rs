@@ -4,8 +4,7 @@
 mod set;
 
 use crate::client::exit::{Exit, Failure};
-use crate::display::style;
-use crate::display::style::{Style, Tone};
+use crate::display::style::{self, Style, Tone};
 use crate::display::table::{Cell, Table};
 use crate::machine::plugins::catalogue;
 use archivist_config::inputs::Inputs;

@@ -13,8 +13,7 @@ mod watches;
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::hint::in_scope;
-use crate::display::style;
-use crate::display::style::{Style, Tone};
+use crate::display::style::{self, Style, Tone};
 use crate::machine::browser;
 use archivist_config as config;
 use archivist_config::Scope;

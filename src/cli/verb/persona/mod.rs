@@ -7,8 +7,7 @@ mod settings;
 mod show;
 
 use crate::client::exit::{Exit, Failure};
-use crate::display::style;
-use crate::display::style::Style;
+use crate::display::style::{self, Style};
 use crate::display::table::Table;
 use archivist_config::Scope;
 use archivist_core::model::{COOKIES, PersonaName};

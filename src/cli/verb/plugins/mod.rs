@@ -10,8 +10,7 @@ mod unit;
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
-use crate::display::style;
-use crate::display::style::{Style, Tone};
+use crate::display::style::{self, Style, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
 use crate::programs;

@@ -2,8 +2,7 @@
 
 use super::find;
 use crate::client::exit::{Exit, Failure};
-use crate::display::style;
-use crate::display::style::{Style, Tone};
+use crate::display::style::{self, Style, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
 use crate::machine::pools::{self, PoolReport, State, Worker, connect, declared};

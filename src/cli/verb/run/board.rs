@@ -127,8 +127,7 @@ fn row(hook: &HookResult, style: &Style, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
-    use crate::sample::NOW;
+    use crate::sample::{self, NOW};
 
     fn style() -> Style {
         Style { width: Some(70), ..Style::plain(NOW) }

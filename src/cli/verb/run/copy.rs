@@ -19,8 +19,7 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use std::ffi::OsStr;
 use std::fs::{self, File, FileTimes};
-use std::io;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 

@@ -4,8 +4,7 @@
 use super::RunArgs;
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
-use crate::display::style;
-use crate::display::style::{Style, Tone};
+use crate::display::style::{self, Style, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
 use crate::queue::encode;

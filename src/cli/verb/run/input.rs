@@ -3,8 +3,7 @@
 
 use crate::client::exit::Failure;
 use crate::queue::urls::{Origin, Rejected, Urls, read_input, read_list};
-use crate::verb::run::crawl_record;
-use crate::verb::run::crawl_record::{Options, words};
+use crate::verb::run::crawl_record::{self, Options, words};
 use archivist_core::model::{
     CrawlId, Owner, PageUrl, Place, SnapshotId, parse_line, without_userinfo,
 };

@@ -103,8 +103,7 @@ pub fn print(record: &Value) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
-    use crate::sample::NOW;
+    use crate::sample::{self, NOW};
 
     #[test]
     fn each_record_is_printed_once_and_none_from_before() {

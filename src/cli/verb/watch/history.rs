@@ -3,8 +3,7 @@
 use super::plot;
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::Server;
-use crate::display::style;
-use crate::display::style::{Style, Tone};
+use crate::display::style::{self, Style, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
 use archivist_config::Scope;

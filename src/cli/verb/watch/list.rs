@@ -4,10 +4,8 @@
 use super::history::result;
 use crate::client::exit::{Exit, Failure};
 use crate::client::server::{Server, decode};
-use crate::client::timers;
-use crate::client::timers::{Next, Timers};
-use crate::display::style;
-use crate::display::style::{Style, Tone};
+use crate::client::timers::{self, Next, Timers};
+use crate::display::style::{self, Style, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
 use archivist_config::Scope;
