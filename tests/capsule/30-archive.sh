@@ -132,7 +132,7 @@ shows_health() {
     failed=$(query 'length' list results "$crawl" --status failed --limit 0)
     assert_eq "$failed" "$(query '.crawl.crawl.uses | field("failed")' show "$crawl")" "failed results of the crawl"
     assert_eq "$failed" "$(query 'only | .uses | field("failed")' list hosts "$crawl")" "failed results of the host"
-    [[ $(archivist show "$(page missing '.id')") =~ Health:\ [0-9]+%:\ [0-9]+\ succeeded,\ [1-9] ]] || fail "no health of a page"
+    [[ $(archivist show "$(page missing '.id')") =~ Health:\ [0-9]+%:\ [1-9][0-9]*\ of\ [0-9]+\ failed ]] || fail "no health of a page"
     [[ $(archivist status) =~ Health:\ [0-9]+%: ]] || fail "no health of the machine"
     assert_contains "$(archivist doctor || true)" "health" "archivist doctor"
 }
