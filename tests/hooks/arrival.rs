@@ -1,6 +1,6 @@
 //! When is a page there? Pages of `tests/web` in a real browser.
 
-use crate::fixture::{Session, Snapshot, WebServer, has};
+use crate::fixture::{Session, Snapshot, WebServer, busy, has};
 use std::time::{Duration, Instant};
 
 /// Time in which a page is there whose requests do not end, also on a busy machine: their limits are up to
@@ -152,7 +152,7 @@ fn answers_without_a_page_have_a_reason() {
         let (_, took) = bed.open(path);
         println!("{path}: {took:?}");
         // Nothing is waited for until a time limit.
-        assert!(took < Duration::from_secs(10), "{path}: {took:?}");
+        assert!(took < busy(10), "{path}: {took:?}");
         for hook in ["pdf", "dom"] {
             let status = if exit == 0 { "noresults" } else { "skipped" };
             bed.save(hook, path).assert(exit, status, reason);
@@ -162,7 +162,7 @@ fn answers_without_a_page_have_a_reason() {
         let (text, took) = bed.open(path);
         println!("{path}: {text:?} {took:?}");
         assert!(text.contains("the answer ended early"), "{path}: {text}");
-        assert!(took < Duration::from_secs(2), "{path}: {took:?}");
+        assert!(took < busy(2), "{path}: {took:?}");
         assert!(bed.dom(path).contains("shown"), "{path}");
     }
     for (path, status) in [("/206", 206), ("/300", 300), ("/301", 301), ("/error-page", 404)] {
@@ -188,7 +188,7 @@ fn endless_scripts_and_dialogs_are_stopped() {
         let (text, took) = bed.open(path);
         println!("{path}: {text:?} {took:?}");
         assert!(text.contains(note), "{path}: {text}");
-        assert!(took < Duration::from_secs(seconds), "{path}: {took:?}");
+        assert!(took < busy(seconds), "{path}: {took:?}");
         assert!(bed.dom(path).contains("shown"), "{path}");
         bed.save("screenshot", path).assert(0, "succeeded", "screenshot.png");
     }
@@ -227,7 +227,7 @@ fn odd_pages_are_saved_and_printed() {
         if path != "/media" {
             assert_eq!(text, "page loaded http=200\n", "{path}");
         }
-        assert!(took < Duration::from_secs(7), "{path}: {took:?}");
+        assert!(took < busy(7), "{path}: {took:?}");
         assert!(bed.dom(path).contains("SHOWN"), "{path}");
         bed.save("pdf", path).assert(0, "succeeded", "output.pdf");
     }

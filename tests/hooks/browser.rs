@@ -1,7 +1,7 @@
 //! One browser for many pages: tests of the hooks of the plugin `chromium`, and of those that save
 //! its page.
 
-use crate::fixture::{Ran, Session, Site, Snapshot, has};
+use crate::fixture::{Ran, Session, Site, Snapshot, busy, has};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -263,7 +263,7 @@ fn every_page_ends() {
     let reason = hanging.result()["output_str"].as_str().unwrap_or_default();
     assert!(reason.starts_with("the page did not answer within"), "{reason}");
     assert_eq!(hanging.exit, Some(10));
-    assert!(hanging.elapsed < Duration::from_secs(10), "{:?}", hanging.elapsed);
+    assert!(hanging.elapsed < busy(10), "{:?}", hanging.elapsed);
 }
 
 /// The page answers after three seconds.
@@ -373,7 +373,7 @@ fn crashed_browser_fails_all_hooks_that_use_it() {
     late.assert(1, "failed", "the crawl's browser: chromium was killed (SIGKILL)");
     let screenshot = snap.run("screenshot", &url, &[]);
     screenshot.assert(10, "skipped", "the crawl's browser: chromium was killed (SIGKILL)");
-    assert!(screenshot.elapsed < Duration::from_secs(5));
+    assert!(screenshot.elapsed < busy(5));
 }
 
 #[test]

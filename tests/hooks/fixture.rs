@@ -476,6 +476,11 @@ pub fn as_ordinary_user(program: &Path) -> Command {
     if is_root() { unprivileged(program) } else { Command::new(program) }
 }
 
+/// The longest time of what takes up to `seconds` on a quiet machine: in a run, others share the processors.
+pub fn busy(seconds: u64) -> Duration {
+    Duration::from_secs(4 * seconds)
+}
+
 /// Whether the programs are installed; otherwise prints why the test is skipped.
 pub fn has(programs: &[&str]) -> bool {
     let missing = programs.iter().find(|name| !Path::new("/usr/bin").join(name).exists());

@@ -1,7 +1,6 @@
 //! Frames of a page in its saved DOM and among its links.
 
-use crate::fixture::{Session, Site, Snapshot, WebServer, has};
-use std::time::Duration;
+use crate::fixture::{Session, Site, Snapshot, WebServer, busy, has};
 
 /// A browser with one tab, and the server of its pages.
 struct Bed {
@@ -25,7 +24,7 @@ impl Bed {
         self.session.open(&self.snap, &url, &[]);
         let ran = self.snap.run("dom", &url, &[]);
         ran.assert(0, "succeeded", "output.html");
-        assert!(ran.elapsed < Duration::from_secs(30), "{:?}", ran.elapsed);
+        assert!(ran.elapsed < busy(30), "{:?}", ran.elapsed);
         let note = ran.result()["note"].as_str().unwrap_or_default().to_owned();
         let html = String::from_utf8(self.snap.read("dom/output.html")).unwrap();
         (html, note)

@@ -1,7 +1,6 @@
 //! What is in the picture and in the PDF of a page: pages of `tests/web` in a real browser.
 
-use crate::fixture::{Session, Snapshot, WebServer, has};
-use std::time::Duration;
+use crate::fixture::{Session, Snapshot, WebServer, busy, has};
 
 /// A browser with one tab, and the server of its pages.
 struct Bed {
@@ -59,7 +58,7 @@ impl Bed {
     fn pdf(&self, path: &str) -> (String, usize, String) {
         let ran = self.snap.run("pdf", &self.web.url(path), &[]);
         ran.assert(0, "succeeded", "output.pdf");
-        assert!(ran.elapsed < Duration::from_secs(5), "{:?}", ran.elapsed);
+        assert!(ran.elapsed < busy(5), "{:?}", ran.elapsed);
         let note = ran.result()["note"].as_str().unwrap_or_default().to_owned();
         let file = self.snap.file("pdf/output.pdf");
         let text =

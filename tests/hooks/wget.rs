@@ -1,9 +1,8 @@
 //! The copy of a page that wget saves: every file is there, is linked, and opens.
 
-use crate::fixture::{Ran, Snapshot, WebServer, has};
+use crate::fixture::{Ran, Snapshot, WebServer, busy, has};
 use regex::Regex;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// A page that wget saved.
 struct Saved {
@@ -188,7 +187,7 @@ fn page_that_a_time_limit_cuts_off_shows_what_was_saved() {
         return;
     }
     let saved = Saved::page("50-slow-pictures", "/", &[("WGET_TIMEOUT", "5")]);
-    assert!(saved.ran.elapsed < Duration::from_secs(5), "{:?}", saved.ran.elapsed);
+    assert!(saved.ran.elapsed < busy(5), "{:?}", saved.ran.elapsed);
     let pictures = saved.shown(&saved.main());
     assert!(pictures.len() > 5 && pictures.len() < 300, "{}", pictures.len());
     let note = saved.field("note");
@@ -317,7 +316,7 @@ fn answers_without_content_and_cut_answers_have_a_reason() {
             "{path}: {}",
             saved.field("note")
         );
-        assert!(saved.ran.elapsed < Duration::from_secs(5), "{path}");
+        assert!(saved.ran.elapsed < busy(5), "{path}");
     }
     for path in ["/206", "/300", "/301", "/false-gzip"] {
         let saved = Saved::page("21-no-content", path, &[]);
