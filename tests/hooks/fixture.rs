@@ -434,31 +434,32 @@ fn path() -> String {
     format!("{}:/usr/bin:/bin", archivist().parent().unwrap().display())
 }
 
+/// The source tree, and the program that was built from it.
+const BUILT: (&str, &str) = (env!("CARGO_MANIFEST_DIR"), env!("CARGO_BIN_EXE_archivist"));
+
 /// The program, where the user of hooks can execute it.
 pub fn archivist() -> PathBuf {
-    let built = Path::new(env!("CARGO_BIN_EXE_archivist"));
-    if is_root() && !is_reachable(built) { TREE.join("archivist") } else { built.to_owned() }
+    if *TREE == Path::new(BUILT.0) { BUILT.1.into() } else { TREE.join("archivist") }
 }
 
-/// What hooks read of the source tree. If the caller is root, and a directory above the tree is closed to others, a copy of it
-/// with the program.
+/// What hooks read of the source tree. If the caller is root, and a directory above the tree or the program is closed to others,
+/// a copy with the program, which stays: no test is known to be the last one.
 pub static TREE: LazyLock<PathBuf> = LazyLock::new(|| {
-    let (tree, built) = (env!("CARGO_MANIFEST_DIR"), env!("CARGO_BIN_EXE_archivist"));
-    if !is_root() || is_reachable(Path::new(built)) {
-        return tree.into();
+    let (tree, built) = (Path::new(BUILT.0), Path::new(BUILT.1));
+    let is_reachable = |path: &Path| unprivileged(Path::new("test")).arg("-x").arg(path).status();
+    let plugins = tree.join("plugins");
+    let mut paths = [built, &plugins].into_iter();
+    if !is_root() || paths.all(|path| is_reachable(path).is_ok_and(|it| it.success())) {
+        return tree.to_owned();
     }
     let copy = tempfile::tempdir().unwrap().keep();
     open_to_all(&copy);
-    let parts = ["plugins", "autoconsent"].map(|name| Path::new(tree).join(name));
+    let parts = ["plugins", "autoconsent"].map(|name| tree.join(name));
     let parts = parts.iter().filter(|part| part.exists());
-    let copied = Command::new("cp").args(["-r", "--", built]).args(parts).arg(&copy).status();
+    let copied = Command::new("cp").args(["-r", "--"]).arg(built).args(parts).arg(&copy).status();
     assert!(copied.unwrap().success(), "a copy for the user of hooks in {}", copy.display());
     copy
 });
-
-fn is_reachable(program: &Path) -> bool {
-    unprivileged(Path::new("test")).arg("-x").arg(program).status().is_ok_and(|it| it.success())
-}
 
 fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
