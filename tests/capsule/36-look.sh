@@ -52,7 +52,7 @@ refute() {
 }
 
 makes_a_page() {
-    assert_status 3 archivist add --wait --tag '<i>tag</i>' --plugins testnames,testfails,title,screenshot --set SCREENSHOT_TIMEOUT=20 "${site}hostile"
+    assert_status 3 archivist add --wait --tag '<i>tag</i>' --plugins testnames,testfails,title,screenshot "${site}hostile"
     crawl=$(sed -n 's/^queued 1 URL as \(c[0-9]*\)$/\1/p' <<<"$output")
     directory=$(directory_of "$crawl")
     keep crawl directory

@@ -4,8 +4,6 @@
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
-LIMITS=(--set WGET_TIMEOUT=8 --set HEADERS_TIMEOUT=8 --set FAVICON_TIMEOUT=8
-    --set CHROMIUM_TIMEOUT=30 --set SCREENSHOT_TIMEOUT=20 --set PDF_TIMEOUT=20 --set DOM_TIMEOUT=20)
 archive=/var/lib/archivist/archive
 
 clean() {
@@ -41,7 +39,7 @@ kinds='[.findings[].kind] | sort'
 sums() { in_capsule sh -c "cd $archive && find . -type f -path './[0-9]*/*/s*' | sort | xargs sha256sum"; }
 
 archive_without_problems() {
-    archivist add --depth 1 --wait --plugins wget,favicon,headers,title,outlinks,hashes "${LIMITS[@]}" \
+    archivist add --depth 1 --wait --plugins wget,favicon,headers,title,outlinks,hashes \
         --set "URL_ALLOWLIST=^${site//./\\.}(page/1|redirect/3|hostile|js-title)?\$" "$site" >/dev/null || true
     assert_eq 5 "$(query length list snapshots --status sealed)" "archived pages"
     assert_nothing "problems" fsck 0 '[.findings[].what]'
