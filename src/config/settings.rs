@@ -4,7 +4,7 @@ use super::inputs::{Inputs, Target};
 use super::{ConfigError, NetworkMode};
 use crate::alert::Alert;
 use archivist_core::model::{HttpErrors, Reach};
-use archivist_core::plan::{Quota, RetentionRule};
+use archivist_core::plan::{Quota, QuotaOf, RetentionRule};
 use archivist_core::store::{KeepLocal, Location};
 use archivist_core::text::Problem;
 use std::collections::BTreeMap;
@@ -130,6 +130,15 @@ impl Settings {
     pub fn built_in() -> Settings {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Settings::for_processors(u32::try_from(processors).unwrap_or(u32::MAX))
+    }
+
+    /// Returns the setting that has a rule for the pages with a tag, if there is one.
+    pub fn rule_of_tag(&self, name: &str) -> Option<&'static str> {
+        if self.retention.iter().any(|rule| rule.tag.as_deref() == Some(name)) {
+            return Some("Retention=");
+        }
+        let has_quota = |quota: &Quota| matches!(&quota.of, QuotaOf::Tag(tag) if tag == name);
+        self.quotas.iter().any(has_quota).then_some("Quota=")
     }
 
     /// Returns the defaults for this number of processors. The limits agree: one crawl of several

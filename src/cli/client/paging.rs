@@ -5,7 +5,7 @@ use crate::client::fleet::Fleet;
 use crate::client::server::{Server, decode};
 use archivist_core::model::Owner;
 use archivist_shared::bus::documents::report::{
-    ANSWER_BYTES, Crawl, Filter, HookResult, Host, ROWS_MAX, Run, Snapshot, Version,
+    ANSWER_BYTES, Crawl, Filter, HookResult, Host, ROWS_MAX, Run, Snapshot, Tag, Version,
 };
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -94,6 +94,13 @@ impl Row for Host {
     }
     fn name(&self) -> Option<String> {
         Some(self.name.clone())
+    }
+}
+
+impl Row for Tag {
+    const WHAT: &str = "tags";
+    fn number(&self) -> Option<i64> {
+        Some(self.row)
     }
 }
 

@@ -1,11 +1,13 @@
-//! Tables of crawls, snapshots, results, runs and web hosts.
+//! Tables of crawls, snapshots, results, runs, web hosts and tags.
 
 use crate::display::style::{Style, Tone};
 use crate::display::table::{Cell, Table};
 use crate::display::text;
 use archivist_core::model::{EXIT_SKIPPED, Outcome, Time, fidelity, in_percent, is_http_error};
 use archivist_core::text::{human_size, human_span};
-use archivist_shared::bus::documents::report::{Counts, Crawl, HookResult, Host, Run, Snapshot};
+use archivist_shared::bus::documents::report::{
+    Counts, Crawl, HookResult, Host, Run, Snapshot, Tag,
+};
 use std::time::Duration;
 
 fn count(counts: &Counts, states: &[&str]) -> u64 {
@@ -211,6 +213,16 @@ pub fn hosts(hosts: &[Host], style: &Style) -> Table {
             delay.into(),
             host.asked.as_deref().unwrap_or_default().into(),
         ]);
+    }
+    table
+}
+
+pub fn tags(tags: &[Tag], _: &Style) -> Table {
+    let mut table = Table::new("TAG…  PAGES");
+    let mut tags: Vec<&Tag> = tags.iter().collect();
+    tags.sort_by(|a, b| a.name.cmp(&b.name));
+    for tag in tags {
+        table.row([tag.name.as_str().into(), tag.pages.to_string().into()]);
     }
     table
 }

@@ -1,4 +1,4 @@
-//! `archivist list`: crawls, snapshots, results, runs or web hosts, newest first.
+//! `archivist list`: crawls, snapshots, results, runs, web hosts or tags, newest first.
 
 use crate::client::exit::{Exit, Failure};
 use crate::client::fleet::{Fleet, Local};
@@ -22,7 +22,7 @@ const PARTIAL: &str = "partial";
 /// State of pages that were not saved, in addition to their own.
 const UNSAVED: &str = "unsaved";
 
-/// List the newest crawls, snapshots, results, runs or web hosts
+/// List the newest crawls, snapshots, results, runs, web hosts or tags
 ///
 /// On a terminal, long texts are shortened in the middle and times are relative, and a narrow one has no
 /// room for the columns that say least. To a file or pipe, texts are complete and times are in RFC 3339
@@ -40,7 +40,7 @@ pub struct ListArgs {
     /// Runs are starting, running or ended; snapshots can also be incomplete: their work ended
     /// before it was done, and the REASON says why; unsaved: incomplete, an error of the server, or
     /// nothing was saved; or partial: saved, but requests, the end of a picture or characters are missing
-    /// in the files that the REASON names. Hosts have no states.
+    /// in the files that the REASON names. Hosts and tags have no states.
     #[arg(long, value_name = "S")]
     status: Option<String>,
     /// List only snapshots whose document has this HTTP status: 404, 4xx or 400-499
@@ -76,6 +76,7 @@ enum What {
     Results,
     Runs,
     Hosts,
+    Tags,
 }
 
 impl What {
@@ -86,6 +87,7 @@ impl What {
             What::Results => "results",
             What::Runs => "runs",
             What::Hosts => "hosts",
+            What::Tags => "tags",
         }
     }
 
@@ -95,7 +97,7 @@ impl What {
             What::Snapshots => [&text::lifecycles()[..], &[INCOMPLETE, PARTIAL, UNSAVED]].concat(),
             What::Results => text::result_states().to_vec(),
             What::Runs => vec!["starting", "running", "ended"],
-            What::Hosts => Vec::new(),
+            What::Hosts | What::Tags => Vec::new(),
         }
     }
 }
@@ -116,6 +118,9 @@ pub async fn run(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
             "{what} are not listed by tag or URL; see: archivist list snapshots --url 'https://example.com/*'"
         )));
     }
+    if let (What::Tags, Some(id)) = (args.what, args.owner) {
+        return Err(Failure::usage(format!("the tags of {id} are in: archivist show {id}")));
+    }
     let filter = Filter {
         status: args.status.clone(),
         owner: args.owner,
@@ -125,13 +130,15 @@ pub async fn run(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
         limit: args.limit,
         ..Filter::default()
     };
-    // Runs are units, which only their machine knows; the fleet knows neither HTTP statuses nor which
+    // Runs are units, which only their machine knows, and it counts the pages of tags; the fleet knows neither HTTP statuses nor which
     // pages are incomplete, partial or were not saved, and searches no tags and URLs.
     let asks_for_incomplete =
         matches!(args.status.as_deref(), Some(INCOMPLETE | PARTIAL | UNSAVED));
     let asks_for_pages = args.http.is_some() || args.tag.is_some() || args.url.is_some();
-    let is_local =
-        args.local.local || args.what == What::Runs || asks_for_pages || asks_for_incomplete;
+    let is_local = args.local.local
+        || matches!(args.what, What::Runs | What::Tags)
+        || asks_for_pages
+        || asks_for_incomplete;
     match Fleet::reach(scope, Local { local: is_local }).await? {
         Some(fleet) => print(&args, Paging::of(Source::Fleet(&fleet), filter)).await,
         None => {
@@ -152,6 +159,7 @@ async fn print(args: &ListArgs, paging: Paging<'_>) -> Result<Exit, Failure> {
         }
         What::Runs => list(args, paging, &style, rows::runs).await,
         What::Hosts => list(args, paging, &style, rows::hosts).await,
+        What::Tags => list(args, paging, &style, rows::tags).await,
     }
 }
 

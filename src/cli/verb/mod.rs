@@ -40,6 +40,7 @@ pub mod share_bodies;
 pub mod show;
 pub mod status;
 pub mod survey;
+pub mod tag;
 pub mod update;
 pub mod verify;
 pub mod versions;
@@ -78,6 +79,7 @@ pub enum Verb {
     Delete(delete::DeleteArgs),
     Pin(pin::PinArgs),
     Unpin(pin::UnpinArgs),
+    Tag(tag::TagArgs),
     Update(update::UpdateArgs),
     Watch(watch::WatchArgs),
     Plugins(plugins::PluginsArgs),
@@ -142,6 +144,7 @@ impl Verb {
             Verb::Delete(args) => wait_for(delete::run(args, scope)),
             Verb::Pin(args) => wait_for(pin::run(args, scope)),
             Verb::Unpin(args) => wait_for(pin::run_unpin(args, scope)),
+            Verb::Tag(args) => wait_for(tag::run(args, scope)),
             Verb::Update(args) => wait_for(update::run(args, scope)),
             Verb::Watch(args) => wait_for(watch::run(args, scope)),
             Verb::Plugins(args) => wait_for(plugins::run(args, scope)),

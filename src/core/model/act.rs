@@ -35,7 +35,7 @@ pub struct Standing {
 /// The calls of users: methods of the interface org.archivist1.Manager, and of those of features with the name of
 /// the interface before. Some calls of a method differ by their arguments: the words after the name say which
 /// these are.
-pub const CALLS: [(&str, Act); 45] = [
+pub const CALLS: [(&str, Act); 47] = [
     ("AwaitUnits", Act::Read),
     ("Draft", Act::Read),
     ("List", Act::Read),
@@ -72,12 +72,14 @@ pub const CALLS: [(&str, Act); 45] = [
     ("Watches.Cancel", Act::Control),
     ("Install", Act::Install),
     ("Amend", Act::Change),
+    ("Tag", Act::Change),
     ("RetryAll", Act::Change),
     (RETRY_HOOK, Act::Change),
     ("Delete", Act::Delete),
     ("Pin", Act::Pin),
     ("Unpin", Act::Unpin),
     ("Reload", Act::Machine),
+    ("RenameTag", Act::Machine),
     ("Retention.Confirm", Act::Machine),
     ("Search.Rebuild", Act::Machine),
     ("Store.Test", Act::Machine),

@@ -6,6 +6,7 @@ pub mod listed;
 pub mod pin;
 pub mod requests;
 pub mod retry;
+pub mod tag;
 
 pub(crate) use foreground::abandoned;
 pub(crate) use requests::{reloaded, retry_later};

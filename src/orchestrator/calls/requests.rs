@@ -18,7 +18,7 @@ use crate::main_loop::turn::{Turn, TurnResult, invalid};
 use crate::programs;
 use crate::query;
 use crate::work;
-use crate::work::bounds::check_depth_and_tags;
+use crate::work::bounds::{check_depth_and_tags, check_tag};
 use crate::work::ends::ABORTED;
 use archivist_core::fleet::CommandVerb;
 use archivist_core::model::{AnyId, CrawlId, Owner, RETRY_HOOK, RunId};
@@ -334,6 +334,7 @@ pub(crate) fn check_options(
     users: &Users,
 ) -> TurnResult<()> {
     check_depth_and_tags(options.depth, &options.tags).map_err(invalid)?;
+    options.tags.iter().try_for_each(|name| check_tag(name)).map_err(invalid)?;
     work::check_settings(turn, &options.plugins, &options.config, users)
 }
 

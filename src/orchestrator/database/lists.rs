@@ -3,6 +3,7 @@
 
 mod hosts;
 mod metrics;
+mod tags;
 mod timeline;
 
 use super::{Counts, DatabaseError, Result, Tx};
@@ -294,7 +295,7 @@ impl Tx<'_> {
         )
     }
 
-    pub(super) fn tags(&self, table: &str, id: i64) -> Result<Vec<String>> {
+    pub fn tags(&self, table: &str, id: i64) -> Result<Vec<String>> {
         let sql = format!(
             "SELECT name FROM tag JOIN {table}_tag ON tag.id = tag_id
              WHERE {table}_id = ?1 ORDER BY name"

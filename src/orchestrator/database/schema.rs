@@ -16,6 +16,7 @@ pub const MIGRATIONS: &[&str] = &[
     include_str!("schema/7.sql"),
     include_str!("schema/8.sql"),
     include_str!("schema/9.sql"),
+    include_str!("schema/10.sql"),
 ];
 
 /// `application_id` of a database of archivist, "arch". Those of development versions have none.

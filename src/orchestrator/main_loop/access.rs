@@ -61,7 +61,7 @@ pub(crate) fn check_one(turn: &Turn<'_>, act: Act, id: Owner, user: u32) -> Turn
         Act::Delete => "delete it",
         Act::Pin => "pin it",
         Act::Unpin => "unpin it",
-        _ => "change its settings or run all its hooks again",
+        _ => "change its settings or tags, or run all its hooks again",
     };
     let or = match act {
         Act::Delete | Act::Pin => ", or have root set MembersDelete=yes in archivist.conf(5)",

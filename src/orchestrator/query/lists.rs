@@ -16,10 +16,10 @@ pub(crate) fn list(turn: &Turn<'_>, what: &str, filter: &Filter) -> TurnResult<S
             .collect(),
         "results" => ResultState::ALL.iter().map(|state| state.as_str()).collect(),
         "runs" => vec!["starting", "running", "ended", "open"],
-        "binaries" | "hosts" | "timeline" => Vec::new(),
+        "binaries" | "hosts" | "tags" | "timeline" => Vec::new(),
         _ => {
             return Err(invalid(format!(
-                "invalid list '{what}': expected crawls, snapshots, versions, results, runs, hosts, timeline or binaries"
+                "invalid list '{what}': expected crawls, snapshots, versions, results, runs, hosts, tags, timeline or binaries"
             )));
         }
     };
@@ -40,6 +40,9 @@ pub(crate) fn list(turn: &Turn<'_>, what: &str, filter: &Filter) -> TurnResult<S
     if is_by_page && !are_pages {
         return Err(invalid(format!("{what} are not listed by tag or URL")));
     }
+    if what == "tags" && filter.owner.is_some() {
+        return Err(invalid("the tags of one crawl or page are in the answer of Show"));
+    }
     let filter = filter.piece();
     Ok(match what {
         "crawls" => serde_json::to_string(&turn.tx.list_crawls(&filter)?)?,
@@ -48,6 +51,7 @@ pub(crate) fn list(turn: &Turn<'_>, what: &str, filter: &Filter) -> TurnResult<S
         "binaries" => serde_json::to_string(&programs::binaries(turn)?)?,
         "results" => serde_json::to_string(&turn.tx.list_results(&filter)?)?,
         "hosts" => serde_json::to_string(&turn.tx.list_hosts(&filter)?)?,
+        "tags" => serde_json::to_string(&turn.tx.list_tags(&filter)?)?,
         "timeline" => serde_json::to_string(&turn.tx.list_spans(&filter)?)?,
         _ => serde_json::to_string(&turn.tx.list_runs(&filter)?)?,
     })

@@ -8,6 +8,7 @@ use crate::bus::limits::{document, few, invalid, small_enough};
 use crate::bus::list;
 use crate::bus::subscribers::Subscribers;
 use crate::calls::requests::Request;
+use crate::calls::tag::{ChangeTags, RenameTag};
 use crate::deletion::Delete;
 use crate::main_loop::bus_context::{BusContext, caller, known, owner};
 use crate::main_loop::rooms::Which;
@@ -139,6 +140,31 @@ impl ManagerBus {
     ) -> fdo::Result<u32> {
         let user = caller(connection, &header).await?;
         self.set_pinned(id, false, dry_run, user).await
+    }
+
+    async fn tag(
+        &self,
+        id: &str,
+        add: Vec<String>,
+        remove: Vec<String>,
+        #[zbus(header)] header: Header<'_>,
+        #[zbus(connection)] connection: &Connection,
+    ) -> fdo::Result<u32> {
+        few(&add)?;
+        few(&remove)?;
+        let (id, user) = (owner(id)?, caller(connection, &header).await?);
+        self.0.ask(ChangeTags { id, add, remove, user }).await
+    }
+
+    async fn rename_tag(
+        &self,
+        old: String,
+        new: String,
+        #[zbus(header)] header: Header<'_>,
+        #[zbus(connection)] connection: &Connection,
+    ) -> fdo::Result<u32> {
+        let user = caller(connection, &header).await?;
+        self.0.ask(RenameTag { old, new, user }).await
     }
 
     async fn unknown_settings(&self, names: Vec<String>) -> fdo::Result<String> {

@@ -90,7 +90,7 @@ struct Wild {
     flag: bool,
 }
 
-const METHODS: usize = 45;
+const METHODS: usize = 47;
 
 /// What is nearly right more often than it is noise.
 fn text() -> impl Strategy<Value = String> {
@@ -194,6 +194,8 @@ async fn call(clients: &Clients, wild: &Wild) -> bool {
         41 => watches.cancel(a).await.is_ok(),
         42 => watches.why(a).await.is_ok(),
         43 => store.test().await.is_ok(),
+        44 => people.tag(a, &words, &words).await.is_ok(),
+        45 => people.rename_tag(a, b).await.is_ok(),
         _ => store.fetch(a).await.is_ok(),
     }
 }

@@ -3,6 +3,7 @@
 use super::bed::Bed;
 use crate::bus::call::Refusal;
 use crate::calls::requests::Request;
+use crate::calls::tag::{ChangeTags, RenameTag};
 use crate::deletion::Delete;
 use crate::expiry::RetentionCall;
 use crate::indexing::Rebuild;
@@ -29,7 +30,7 @@ const CALLERS: [u32; 5] = [ROOT, OWNER, MEMBER, TIMER, STRANGER];
 
 /// Each call, with the callers that may make it about a crawl that OWNER added: root, the owner, another
 /// member, the services of timers, a user outside of the group.
-const MATRIX: [(&str, &str); 45] = [
+const MATRIX: [(&str, &str); 47] = [
     ("Abort", "rom--"),
     ("Add", "rom--"),
     ("Amend", "ro---"),
@@ -48,6 +49,7 @@ const MATRIX: [(&str, &str); 45] = [
     ("Proceed", "rom--"),
     ("Register", "rom--"),
     ("Reload", "r----"),
+    ("RenameTag", "r----"),
     ("Resume", "rom--"),
     ("Retention.Confirm", "r----"),
     ("Retention.Expired", "rom--"),
@@ -62,6 +64,7 @@ const MATRIX: [(&str, &str); 45] = [
     ("Store.Fetch", "rom--"),
     ("Store.Test", "r----"),
     ("Subscribe", "rom--"),
+    ("Tag", "ro---"),
     ("UnknownSettings", "rom--"),
     ("Unpin", "r----"),
     ("Unsubscribe", "rom--"),
@@ -188,6 +191,18 @@ fn refusal(bed: &mut Bed, call: &str, user: u32) -> Option<String> {
             tx.set_pinned(id, Some(ROOT)).unwrap();
             tx.commit().unwrap();
             pin(bed, false)
+        }
+        "Tag" => why(bed.request(ChangeTags {
+            id,
+            add: vec!["new".to_owned()],
+            remove: Vec::new(),
+            user,
+        })),
+        "RenameTag" => {
+            let tx = bed.database.begin().unwrap();
+            tx.tag_snapshot(SnapshotId(1), "old").unwrap();
+            tx.commit().unwrap();
+            why(bed.request(RenameTag { old: "old".to_owned(), new: "new".to_owned(), user }))
         }
         "Retention.Confirm" => why(bed.request(RetentionCall::Confirm { user })),
         "Search.Rebuild" => why(bed.request(Rebuild { user })),

@@ -2,6 +2,7 @@
 
 use super::bed::{Bed, DATABASE};
 use crate::calls::requests::Request;
+use crate::calls::tag::ChangeTags;
 use crate::database::Durability;
 use crate::expiry::RetentionCall;
 use crate::house::House;
@@ -315,6 +316,13 @@ fn tags_have_rules_of_their_own() {
     tx.commit().unwrap();
     expire(&mut bed);
     assert_eq!(pages(&mut bed), [1, 4]);
+    // So does one that goes.
+    let remove = vec!["kept".to_owned()];
+    let id = Owner::Crawl(CrawlId(1));
+    bed.request(ChangeTags { id, add: Vec::new(), remove, user: 0 });
+    set(&mut bed, &["age=3d", "tag:news age=2d", "tag:kept forever"]);
+    confirm(&mut bed);
+    assert_eq!(pages(&mut bed), [4]);
 }
 
 /// A version that was not saved replaces none that was.

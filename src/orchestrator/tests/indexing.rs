@@ -1,13 +1,14 @@
 //! The queue of full text search, and the unit that works it off.
 
 use super::bed::{Bed, DATABASE};
+use crate::calls::tag::{ChangeTags, RenameTag};
 use crate::database::UnitRow;
 use crate::database::backup::DatabaseCopy;
 use crate::indexing::Rebuild;
 use crate::search::Ask;
 use crate::search::files::answer_path;
 use archivist_core::model::search::{REBUILD, SearchChange, SearchQuestion, SearchWork};
-use archivist_core::model::{CrawlId, SnapshotId};
+use archivist_core::model::{CrawlId, Owner, SnapshotId};
 use archivist_core::unit::UnitKind;
 use rusqlite::Connection;
 use rusqlite::backup::Backup;
@@ -118,6 +119,35 @@ fn deleted_and_tagged_pages_are_changed() {
     finish(&mut bed, 0);
     assert_eq!(changes(&bed), "-2");
     assert_eq!(all_changes(&mut bed), ["-2"]);
+}
+
+#[test]
+fn pages_of_a_crawl_with_other_tags_are_changed() {
+    let mut bed = archived(2);
+    all_changes(&mut bed);
+    let mut tags_after = |order: ChangeTags| {
+        bed.request(order);
+        bed.pass(1);
+        bed.until_quiet();
+        let entries = work(&bed).changes.into_iter().map(|change| match change {
+            SearchChange::Put(entry) => format!("{} {:?}", entry.id, entry.tags),
+            SearchChange::Delete(id) => format!("-{id}"),
+        });
+        let entries = entries.collect::<Vec<_>>();
+        finish(&mut bed, 0);
+        entries
+    };
+    let change = |add: &[&str], remove: &[&str]| {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let id = Owner::Crawl(CrawlId(1));
+        ChangeTags { id, add: words(add), remove: words(remove), user: 0 }
+    };
+    assert_eq!(tags_after(change(&["a", "b"], &[])), [r#"s1 ["a", "b"]"#, r#"s2 ["a", "b"]"#]);
+    assert_eq!(tags_after(change(&["c"], &["a"])), [r#"s1 ["b", "c"]"#, r#"s2 ["b", "c"]"#]);
+    bed.request(RenameTag { old: "b".to_owned(), new: "z".to_owned(), user: 0 });
+    bed.pass(1);
+    bed.until_quiet();
+    assert_eq!(changes(&bed), "+1 +2");
 }
 
 #[test]

@@ -30,6 +30,7 @@ pub(crate) mod retry;
 mod settings;
 mod sharing;
 mod signals;
+mod tags;
 mod taken;
 mod transfer;
 mod verification;

@@ -20,6 +20,20 @@ pub(crate) fn check_depth_and_tags(depth: u32, tags: &[String]) -> Result<(), St
     Ok(())
 }
 
+/// Returns why a user cannot give this tag, if so.
+pub(crate) fn check_tag(name: &str) -> Result<(), String> {
+    if name.trim().is_empty() || name.trim() != name || name.contains(char::is_control) {
+        let name = name.escape_debug();
+        return Err(format!(
+            "'{name}' is not a tag: it is empty, has a control character, or a space at its begin or end"
+        ));
+    }
+    if name.len() > TAG_MAX {
+        return Err(format!("a tag has at most {TAG_MAX} bytes, this one has {}", name.len()));
+    }
+    Ok(())
+}
+
 /// Returns why a crawl cannot have so many plugins or settings, if so.
 pub(crate) fn check_size(
     plugins: &[String],

@@ -31,6 +31,10 @@ pub trait Manager {
     fn pin(&self, id: &str, dry_run: bool) -> zbus::Result<u32>;
     /// Allows the deletion of a pinned crawl or snapshot again. Returns 0 if it is not pinned, otherwise 1.
     fn unpin(&self, id: &str, dry_run: bool) -> zbus::Result<u32>;
+    /// Gives a crawl or snapshot tags, and takes others away. Returns how many tags that changes.
+    fn tag(&self, id: &str, add: &[String], remove: &[String]) -> zbus::Result<u32>;
+    /// Gives a tag a name that no page has as a tag. Returns the number of its pages.
+    fn rename_tag(&self, old: &str, new: &str) -> zbus::Result<u32>;
     /// Returns those of these settings that no plugin has, as a JSON list.
     fn unknown_settings(&self, names: &[String]) -> zbus::Result<String>;
     /// Returns when a crawl or snapshot has ended and no process of it is left.
@@ -57,7 +61,7 @@ pub trait Manager {
     fn status(&self) -> zbus::Result<String>;
     /// Returns [`crate::bus::documents::report::Metrics`].
     fn metrics(&self) -> zbus::Result<String>;
-    /// `what` is crawls, snapshots, versions, results, runs, hosts, timeline or binaries; `filter` a
+    /// `what` is crawls, snapshots, versions, results, runs, hosts, tags, timeline or binaries; `filter` a
     /// [`crate::bus::documents::report::Filter`].
     fn list(&self, what: &str, filter: &str) -> zbus::Result<String>;
     /// Returns [`crate::bus::documents::report::Details`].

@@ -22,7 +22,7 @@ mod timeline;
 pub use add::{AddOptions, Added, Draft, DraftHook, DraftSkip, Refused};
 pub use copy::{Copy, StoreStatus};
 pub use fleet::{Fleet, FleetNode};
-pub use host::Host;
+pub use host::{Host, Tag};
 pub use metrics::{DURATIONS_MS, HookEnds, HostQueue, METRIC_HOSTS_MAX, Metrics, SiteHealth};
 pub use status::{
     Command, Registration, Runner, SEARCH_QUEUED_MAX, SearchStatus, Status, Target, Unfaithful,

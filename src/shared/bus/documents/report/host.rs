@@ -1,4 +1,4 @@
-//! The document of a web host.
+//! The documents of web hosts and tags.
 
 use archivist_core::model::{Time, Uses};
 use serde::{Deserialize, Serialize};
@@ -29,4 +29,15 @@ pub struct Host {
     /// When the lease ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leased_until: Option<Time>,
+}
+
+/// A tag that pages have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tag {
+    /// Its name, at most 200 bytes.
+    pub name: String,
+    /// Number of its pages, which have it themselves or by their crawl.
+    pub pages: u64,
+    /// Row number; the next batch of a long list is before it.
+    pub row: i64,
 }
