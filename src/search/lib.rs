@@ -8,7 +8,7 @@
 //!
 //! Triggers of the database put each snapshot into `search_queue` that ends, changes afterwards or is
 //! deleted, in the transaction that does so. While the queue has rows, `Indexing`
-//! (`orchestrator/indexing.rs`) starts a unit with the entries of up to 500 of them as its standard
+//! (`orchestrator/indexing/`) starts a unit with the entries of up to 500 of them as its standard
 //! input, at most once a second. The unit makes all changes in one commit, each by removing the
 //! snapshot before it adds it, so a unit that is killed is repeated. A row goes when its unit has ended
 //! well, unless the snapshot has changed since the unit was started.

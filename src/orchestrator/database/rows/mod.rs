@@ -18,7 +18,6 @@ pub mod quota;
 pub mod recall;
 pub mod result;
 pub mod run;
-pub mod search;
 pub mod snapshot;
 pub mod tag;
 pub mod unit;

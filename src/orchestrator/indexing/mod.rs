@@ -2,6 +2,8 @@
 //! snapshots that ended, changed or were deleted, and a unit takes them over into the index. A build adds
 //! all snapshots to a new index, which replaces the other one.
 
+mod rows;
+
 use crate::bus::call::{Answer, Reply};
 use crate::database::UnitRow;
 use crate::engine::index::SEARCH;
