@@ -98,6 +98,7 @@ const ROOMS: &[Room] = &[
     room("orchestrator/alert/rows.rs", &["database"], ROWS),
     room("orchestrator/alert/retention.rs", &["database"], ROWS),
     room("orchestrator/indexing/rows.rs", &["database"], ROWS),
+    room("orchestrator/transfer/rows.rs", &["database"], ROWS),
     room("orchestrator/watch/rows.rs", &["alert", "database"], ROWS),
     // From the top to the ground: a room imports only what is below it. The loop knows no room above it: the
     // house is the table of all of them, and the program hands it over.

@@ -21,7 +21,6 @@ mod view;
 
 pub use open::OpenError;
 pub use rows::binary::BinaryRow;
-pub use rows::copy::{CopyCounts, STORE_TEST, TransferRow};
 pub use rows::crawl::{CrawlWork, NewCrawl, Users};
 pub use rows::result::Finished;
 pub use rows::run::{FORGIVEN_MAX, NewRun, RunRow, Variables};

@@ -36,7 +36,6 @@ pub(crate) fn status(turn: &Turn<'_>) -> TurnResult<report::Status> {
         network: turn.engine.network_line(),
         address_filter: turn.engine.filter_holds,
         deleting: turn.tx.deletions()?,
-        deleting_copies: turn.tx.deleted_copies()?,
         failing_removals: turn.tx.failing_removals()?,
         undated: turn.tx.undated_pages(turn.now)?,
         ..report::Status::default()

@@ -1,13 +1,14 @@
 //! The start of a transfer: the record first, then the action.
 
 use crate::bus::call::Refusal;
-use crate::database::{STORE_TEST, SnapshotWork};
+use crate::database::SnapshotWork;
 use crate::main_loop;
 use crate::main_loop::action::{CallerAction, ReplyAction};
 use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::transfer::files::record_path;
 use crate::transfer::queue;
+use crate::transfer::rows::STORE_TEST;
 use crate::units::life;
 use archivist_core::model::{Lifecycle, SnapshotId};
 use archivist_core::store::{Assignment, Copy, CopyStatus, KeepLocal, Location, Task};

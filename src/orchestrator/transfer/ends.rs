@@ -1,7 +1,7 @@
 //! Transfers as a kind of unit: which are due, and what follows from the end of one.
 
 use crate::bus::call::Refusal;
-use crate::database::{STORE_TEST, TransferRow, UnitRow};
+use crate::database::UnitRow;
 use crate::deletion;
 use crate::main_loop;
 use crate::main_loop::action::{CallerAction, FileAction, LoopAction, ReplyAction};
@@ -12,6 +12,7 @@ use crate::transfer::begin::begin_transfer;
 use crate::transfer::files::{self, record_path};
 use crate::transfer::queue;
 use crate::transfer::report;
+use crate::transfer::rows::{STORE_TEST, TransferRow};
 use crate::units::{Kind, ReadFiles};
 use archivist_core::model::Outcome;
 use archivist_core::plan::{Allowance, Outlook, Started};

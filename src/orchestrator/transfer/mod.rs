@@ -24,6 +24,7 @@ pub mod ends;
 pub mod files;
 pub mod queue;
 pub mod report;
+mod rows;
 
 pub(crate) use ends::Transfer;
 

@@ -1,13 +1,14 @@
 //! Which pages wait for the store, and users that wait for pages.
 
 use crate::bus::call::{Answer, Reply};
-use crate::database::{STORE_TEST, SnapshotWork};
+use crate::database::SnapshotWork;
 use crate::main_loop;
 use crate::main_loop::action::{Awaited, LoopAction, ReplyAction};
 use crate::main_loop::event::Event;
 use crate::main_loop::order::{Order, UserCall};
 use crate::main_loop::turn::{Turn, TurnResult, failed};
 use crate::transfer::report;
+use crate::transfer::rows::STORE_TEST;
 use archivist_core::model::SnapshotId;
 use archivist_core::store::{Copy, CopyStatus, Refused, Task};
 use std::time::Duration;

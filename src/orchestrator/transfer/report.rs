@@ -23,7 +23,6 @@ pub(super) fn copy_document(id: SnapshotId, copy: &Copy) -> report::Copy {
     }
 }
 
-/// The document about the copy of a page; none if it has none.
 /// Adds the copy of a page.
 pub(crate) fn details(turn: &Turn<'_>, details: &mut Details) -> TurnResult<()> {
     if let Details::Snapshot { copy, snapshot, .. } = details {
@@ -35,6 +34,7 @@ pub(crate) fn details(turn: &Turn<'_>, details: &mut Details) -> TurnResult<()> 
 
 /// Adds the store as a whole.
 pub(crate) fn status(turn: &Turn<'_>, status: &mut Status) -> TurnResult<()> {
+    status.deleting_copies = turn.tx.deleted_copies()?;
     status.store = store_status(turn)?;
     Ok(())
 }
@@ -51,8 +51,8 @@ fn store_status(turn: &Turn<'_>) -> TurnResult<Option<StoreStatus>> {
     };
     let counts = turn.tx.copy_counts()?;
     let failed = turn.tx.first_failed_copy()?;
-    let next = failed.as_ref().and_then(|(_, copy)| copy.due_at);
-    let reason = failed.map(|(id, copy)| format!("{id}: {}", copy.reason.unwrap_or_default()));
+    let next = failed.as_ref().and_then(|(_, _, due)| *due);
+    let reason = failed.map(|(id, why, _)| format!("{id}: {}", why.unwrap_or_default()));
     Ok(Some(StoreStatus {
         store,
         keep_local: turn.engine.settings.keep_local.to_string(),
