@@ -99,6 +99,7 @@ const ROOMS: &[Room] = &[
     room("orchestrator/alert/retention.rs", &["database"], ROWS),
     room("orchestrator/indexing/rows.rs", &["database"], ROWS),
     room("orchestrator/transfer/rows.rs", &["database"], ROWS),
+    room("orchestrator/verification/rows.rs", &["database"], ROWS),
     room("orchestrator/watch/rows.rs", &["alert", "database"], ROWS),
     // From the top to the ground: a room imports only what is below it. The loop knows no room above it: the
     // house is the table of all of them, and the program hands it over.
@@ -139,6 +140,7 @@ const ROOMS: &[Room] = &[
             "quota",
             "transfer",
             "units",
+            "verification",
             "watch",
             "work",
         ],
@@ -287,7 +289,7 @@ const ROOMS: &[Room] = &[
     ),
     room(
         "orchestrator/verification",
-        &["main_loop", "database", "units", "verification"],
+        &["main_loop", "database", "notices", "units", "verification"],
         NO_SQL_BUS_OR_TOKIO,
     ),
     room(

@@ -23,6 +23,8 @@ use crate::quota;
 #[cfg(feature = "store")]
 use crate::transfer;
 use crate::units::life;
+#[cfg(feature = "verification")]
+use crate::verification;
 #[cfg(feature = "watches")]
 use crate::watch;
 use crate::work;
@@ -175,6 +177,8 @@ const PARTS: Parts = Parts {
         #[cfg(feature = "retention")]
         expiry::why,
         quota::why,
+        #[cfg(feature = "verification")]
+        verification::why,
     ],
     why_run: &[
         #[cfg(feature = "watches")]

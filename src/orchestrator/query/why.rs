@@ -212,9 +212,6 @@ fn why_snapshot(
         to.push(reason("removed", text));
         return Ok(());
     }
-    if let Some(problem) = turn.tx.replay_problem(snapshot.id)? {
-        to.push(reason("replay", format!("its recording could not be replayed: {problem}")));
-    }
     let replay = turn.tx.shown_by_replay(snapshot.id)?.unwrap_or_default();
     if fidelity(&replay).is_some_and(|share| share < REPLAY_HOLDS) {
         let shown = replay_text(&replay).unwrap_or_default();

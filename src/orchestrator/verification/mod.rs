@@ -3,6 +3,7 @@
 //! what a replay showed is in the table alone.
 
 pub(crate) mod files;
+mod rows;
 
 use crate::database::{CrawlWork, SnapshotWork, UnitRow};
 use crate::main_loop;
@@ -11,6 +12,7 @@ use crate::main_loop::due::{Due, DueResult, DueUnit};
 use crate::main_loop::event::{Contents, Event, UnitEnd};
 use crate::main_loop::starts::Output;
 use crate::main_loop::turn::{Turn, TurnResult};
+use crate::notices::reason;
 use crate::units::{Kind, ReadFiles, life};
 use archivist_core::model::{
     Lifecycle, Outcome, Owner, RECORDER, REPLAY_HOLDS, SnapshotId, VERIFIER, fidelity,
@@ -19,6 +21,7 @@ use archivist_core::plan::{Allowance, Outlook};
 use archivist_core::unit::{Stdio, UnitKind, UnitSpec};
 use archivist_plugin::settings::parse::boolean;
 use archivist_plugin::{HookContext, HookTarget, argv, environment};
+use archivist_shared::bus::documents::report::Reason;
 use files::{Shown, record_path};
 use std::path::Path;
 
@@ -80,6 +83,14 @@ impl Kind for Verification {
         }
         Ok(turn.tx.end_replay(page, &shown)?)
     }
+}
+
+/// Adds why the recording of a page could not be replayed.
+pub(crate) fn why(turn: &Turn<'_>, id: SnapshotId, to: &mut Vec<Reason>) -> TurnResult<()> {
+    if let Some(problem) = turn.tx.replay_problem(id)? {
+        to.push(reason("replay", format!("its recording could not be replayed: {problem}")));
+    }
+    Ok(())
 }
 
 fn holds(shown: &Shown) -> bool {
