@@ -97,6 +97,7 @@ const ROOMS: &[Room] = &[
     room("orchestrator/database", &["database"], ROWS),
     room("orchestrator/alert/rows.rs", &["database"], ROWS),
     room("orchestrator/alert/retention.rs", &["database"], ROWS),
+    room("orchestrator/expiry/rows.rs", &["database"], ROWS),
     room("orchestrator/indexing/rows.rs", &["database"], ROWS),
     room("orchestrator/transfer/rows.rs", &["database"], ROWS),
     room("orchestrator/verification/rows.rs", &["database"], ROWS),

@@ -3,7 +3,7 @@
 
 use crate::main_loop::action::CallerAction;
 use crate::main_loop::turn::{Turn, TurnResult};
-use archivist_core::plan::{ClockChange, ClockReading, RetentionReview};
+use archivist_core::plan::{ClockChange, ClockReading};
 
 fn reading(turn: &Turn<'_>) -> ClockReading {
     ClockReading { wall: turn.now, boot: turn.engine.boot.clone(), machine: turn.boottime }
@@ -36,9 +36,8 @@ fn take(turn: &mut Turn<'_>, change: ClockChange) -> TurnResult<()> {
         turn.act(CallerAction::StatusChanged);
     }
     turn.tx.set_clock_state(&state, confirms_doubt)?;
-    if has_gap && turn.tx.retention_review()?.is_none_or(|review| review.held.is_none()) {
-        let review = RetentionReview::default();
-        turn.tx.set_retention_review(Some(&review))?;
+    for step in turn.rooms.parts().clock_gap.iter().filter(|_| has_gap) {
+        step(turn)?;
     }
     Ok(())
 }

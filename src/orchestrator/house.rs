@@ -149,6 +149,10 @@ const PARTS: Parts = Parts {
         #[cfg(feature = "store")]
         transfer::queue_copy,
     ],
+    clock_gap: &[
+        #[cfg(feature = "retention")]
+        expiry::review,
+    ],
     status: &[
         #[cfg(feature = "watches")]
         watch::status,

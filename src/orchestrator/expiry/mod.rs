@@ -9,11 +9,12 @@
 //! and what ends has no date.
 
 pub mod bus;
+mod rows;
 
 use crate::alert::occasion;
 use crate::bus::call::{Answer, Reply};
 use crate::clock;
-use crate::database::rows::expiry::EndedPage;
+use crate::database::rows::ended::EndedPage;
 use crate::deletion;
 use crate::deletion::{DELETED_PER_TURN, log_deleted};
 use crate::main_loop::action::{CallerAction, LoopAction, UnitAction};
@@ -225,6 +226,14 @@ impl Order for RetentionCall {
             RetentionCall::Confirm { user } => UserCall::of("Retention.Confirm", *user),
         }
     }
+}
+
+/// Has the rules count first what they delete, because much may have become due at once.
+pub(crate) fn review(turn: &mut Turn<'_>) -> TurnResult<()> {
+    if turn.tx.retention_review()?.is_none_or(|review| review.held.is_none()) {
+        turn.tx.set_retention_review(Some(&RetentionReview::default()))?;
+    }
+    Ok(())
 }
 
 /// An administrator lets the rules delete what is due, and confirms the clock.

@@ -26,6 +26,8 @@ pub(crate) struct Parts {
     pub admit: &'static [fn(&mut Turn<'_>, &SnapshotWork) -> TurnResult<bool>],
     /// What follows from the seal of a page.
     pub sealed: &'static [fn(&mut Turn<'_>, SnapshotId) -> TurnResult<()>],
+    /// What follows when time passed without a reading of the clock, or it is believed again.
+    pub clock_gap: &'static [Step],
     pub status: &'static [Part<Status>],
     pub metrics: &'static [Part<Metrics>],
     pub details: &'static [Part<Details>],
