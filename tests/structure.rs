@@ -99,6 +99,7 @@ const ROOMS: &[Room] = &[
     room("orchestrator/alert/retention.rs", &["database"], ROWS),
     room("orchestrator/expiry/rows.rs", &["database"], ROWS),
     room("orchestrator/indexing/rows.rs", &["database"], ROWS),
+    room("orchestrator/quota/rows.rs", &["database"], ROWS),
     room("orchestrator/transfer/rows.rs", &["database"], ROWS),
     room("orchestrator/verification/rows.rs", &["database"], ROWS),
     room("orchestrator/watch/rows.rs", &["alert", "database"], ROWS),
@@ -197,7 +198,6 @@ const ROOMS: &[Room] = &[
             "notices",
             "programs",
             "query",
-            "quota",
             "work",
         ],
         NO_SQL_BUS_OR_TOKIO,
@@ -272,7 +272,7 @@ const ROOMS: &[Room] = &[
         &["alert", "bus", "clock", "database", "deletion", "expiry", "main_loop"],
         NO_SQL_BUS_OR_TOKIO,
     ),
-    room("orchestrator/quota.rs", &["database", "deletion", "main_loop"], NO_SQL_BUS_OR_TOKIO),
+    room("orchestrator/quota", &["deletion", "main_loop", "quota"], NO_SQL_BUS_OR_TOKIO),
     room(
         "orchestrator/indexing",
         &["bus", "engine", "main_loop", "database", "units"],
@@ -761,7 +761,8 @@ fn no_verb_names_another() {
 }
 
 /// The features of the package of the orchestrator, with the rooms that a build without each lacks.
-const OPTIONAL: [(&str, &[&str]); 5] = [
+const OPTIONAL: [(&str, &[&str]); 6] = [
+    ("quota", &["quota"]),
     ("retention", &["expiry"]),
     ("search", &["indexing", "search"]),
     ("store", &["transfer"]),

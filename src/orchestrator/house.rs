@@ -19,6 +19,7 @@ use crate::main_loop::rooms::{Parts, Rooms, Step, Which};
 use crate::main_loop::turn::{Turn, TurnResult};
 use crate::notices;
 use crate::orders;
+#[cfg(feature = "quota")]
 use crate::quota;
 #[cfg(feature = "store")]
 use crate::transfer;
@@ -47,6 +48,7 @@ impl Rooms for House {
             clock::observe,
             #[cfg(feature = "retention")]
             expiry::expire_some,
+            #[cfg(feature = "quota")]
             quota::delete_some,
         ]
     }
@@ -130,6 +132,7 @@ impl Rooms for House {
             alert::prune,
             #[cfg(feature = "retention")]
             expiry::schedule,
+            #[cfg(feature = "quota")]
             quota::schedule,
             alert::queue_idle_alert,
         ]
@@ -141,6 +144,10 @@ impl Rooms for House {
 }
 
 const PARTS: Parts = Parts {
+    admit_new: &[
+        #[cfg(feature = "quota")]
+        quota::admit,
+    ],
     admit: &[
         #[cfg(feature = "store")]
         transfer::has_local_files,
@@ -180,6 +187,7 @@ const PARTS: Parts = Parts {
         transfer::why_copy,
         #[cfg(feature = "retention")]
         expiry::why,
+        #[cfg(feature = "quota")]
         quota::why,
         #[cfg(feature = "verification")]
         verification::why,

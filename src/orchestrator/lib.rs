@@ -25,6 +25,7 @@ mod process;
 pub mod program;
 mod programs;
 mod query;
+#[cfg(feature = "quota")]
 mod quota;
 mod runner;
 #[cfg(feature = "search")]

@@ -11,7 +11,6 @@ use crate::main_loop::access;
 use crate::main_loop::saved;
 use crate::main_loop::turn::{Change, Turn, TurnResult, invalid};
 use crate::notices;
-use crate::quota;
 use crate::work;
 use archivist_core::fleet::{Command, CommandVerb, NodeRequest};
 use archivist_core::model::web::filter::UrlFilter;
@@ -159,7 +158,9 @@ pub(crate) fn add_some(
 fn begin_adding(turn: &Turn<'_>, options: &AddOptions, user: u32) -> TurnResult<Adding> {
     let users = BTreeSet::from([user]);
     requests::check_options(turn, options, &users)?;
-    quota::admit(turn, &options.tags, user)?;
+    for admit in turn.rooms.parts().admit_new {
+        admit(turn, &options.tags, user)?;
+    }
     let engine = &turn.engine;
     let persona = engine.persona(&options.config, &users).map_err(invalid)?;
     let own = engine.persona_settings(persona.as_deref());

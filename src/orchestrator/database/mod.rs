@@ -9,7 +9,7 @@
 //! own; `DatabaseError::message` asks for the path.
 
 pub mod backup;
-mod clock;
+pub(crate) mod clock;
 pub(crate) mod column;
 pub mod damage;
 pub(crate) mod lists;

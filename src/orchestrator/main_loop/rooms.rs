@@ -22,6 +22,8 @@ pub(crate) type WhyOther = fn(&Turn<'_>, RunId) -> TurnResult<Option<WhyRun>>;
 
 /// What rooms add to the steps and answers of others, which do not know them. Each list is called in its order.
 pub(crate) struct Parts {
+    /// Refuses new pages of a user with these tags.
+    pub admit_new: &'static [fn(&Turn<'_>, &[String], u32) -> TurnResult<()>],
     /// What a page waits for before its worker starts: `false` if that is recorded.
     pub admit: &'static [fn(&mut Turn<'_>, &SnapshotWork) -> TurnResult<bool>],
     /// What follows from the seal of a page.

@@ -14,7 +14,6 @@ pub mod host;
 pub mod lease;
 pub mod outbox;
 pub mod pause;
-pub mod quota;
 pub mod recall;
 pub mod result;
 pub mod run;

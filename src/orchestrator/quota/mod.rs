@@ -2,12 +2,14 @@
 //! were not saved go first, then the oldest, and the newest saved version of a page last. Triggers keep the
 //! sums of bytes in the table `stored`, which also has the round, and the page up to which none can be deleted.
 
-use crate::database::rows::quota::{QuotaPlace, Stored};
+pub(crate) mod rows;
+
 use crate::deletion;
 use crate::deletion::{DELETED_PER_TURN, log_deleted};
 use crate::main_loop::action::LoopAction;
 use crate::main_loop::saved;
 use crate::main_loop::turn::{Turn, TurnError, TurnResult, invalid};
+use crate::quota::rows::{QuotaPlace, Stored};
 use archivist_core::model::{Owner, SnapshotId};
 use archivist_core::plan::{Quota, QuotaOf, QuotaRound};
 use archivist_core::text::human_size;
