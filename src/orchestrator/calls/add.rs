@@ -62,22 +62,6 @@ pub(crate) enum Progress {
     More(Box<Adding>),
 }
 
-/// Queues all pages of a short list, for the user with this id.
-pub(crate) fn add(
-    turn: &mut Turn<'_>,
-    lines: &[u8],
-    options: &AddOptions,
-    user: u32,
-) -> TurnResult<Added> {
-    let mut so_far = None;
-    loop {
-        match add_some(turn, lines, options, user, false, so_far.as_deref())? {
-            Progress::Done(added) => return Ok(added),
-            Progress::More(adding) => so_far = Some(adding),
-        }
-    }
-}
-
 /// Queues the first or the next pages of a list. `joins`: follows the open crawl of another
 /// command in the foreground instead, if that has the same list, options and user.
 pub(crate) fn add_some(

@@ -3,7 +3,7 @@
 
 use crate::alert::NewCheck;
 use crate::bus::call::{Answer, Refusal, Reply};
-use crate::calls::add;
+use crate::calls::add::{Progress, add_some};
 use crate::fleet;
 use crate::main_loop::action::{Awaited, FileAction, LoopAction, ReplyAction};
 use crate::main_loop::event::Event;
@@ -269,16 +269,26 @@ fn archive(
             config: how.settings.clone(),
             only_new: false,
         };
-        // Root declares watches.
-        const ROOT: u32 = 0;
-        let added = add::add(turn, wanted.join("\n").as_bytes(), &options, ROOT)?;
-        Some(added.crawl)
+        Some(add(turn, wanted.join("\n").as_bytes(), &options)?)
     };
     if let Some(crawl) = crawl.filter(|_| how.only_new) {
         turn.tx.set_only_new(crawl)?;
     }
     let first = urls.first().map_or("", String::as_str);
     record_archive(turn, watch, first, crawl, queued)
+}
+
+/// Queues all pages of a short list. Returns their crawl.
+fn add(turn: &mut Turn<'_>, lines: &[u8], options: &AddOptions) -> TurnResult<CrawlId> {
+    // Root declares watches.
+    const ROOT: u32 = 0;
+    let mut so_far = None;
+    loop {
+        match add_some(turn, lines, options, ROOT, false, so_far.as_deref())? {
+            Progress::Done(added) => return Ok(added.crawl),
+            Progress::More(adding) => so_far = Some(adding),
+        }
+    }
 }
 
 /// Records an archive check, which ends with the turn that queues its work.
