@@ -72,7 +72,7 @@ a_public_page_reaches_no_private_host() {
     shift
     asked >/dev/null
     names=$(IFS=,; echo "$*")
-    crawl=$(add --plugins "$names" --set TIMEOUT=18 "http://$public:8080/")
+    crawl=$(add --plugins "$names" --set TIMEOUT=40 "http://$public:8080/")
     wait_for 60 is_over "$crawl"
     assert_eq "$(printf '%s=succeeded\n' "$@" | sort | xargs)" \
         "$(query 'map(select(.plugin != "chromium") | .plugin + "=" + .status) | sort' list results "$crawl")" "results of the public page ($where)"
@@ -90,7 +90,7 @@ a_redirect_is_refused_and_named() {
 
 another_address_of_the_machine_is_refused_and_named() {
     # In a network of their own, hooks get no answer from there: the browser waits, and then wget.
-    crawl=$(add --plugins wget,headers,dom --set TIMEOUT=18 http://$public:8080/to/93.184.216.99)
+    crawl=$(add --plugins wget,headers,dom --set TIMEOUT=40 http://$public:8080/to/93.184.216.99)
     wait_for 60 is_over "$crawl"
     assert_eq "" "$(asked)" "who was asked at another address of the machine by redirects ($1)"
     assert_contains "$(errors "$crawl")" "93.184.216.99, an address of this machine or of its networks that hooks do not reach: Reach=93.184.216.99 in archivist.conf(5) allows it" "errors ($1)"
@@ -135,7 +135,7 @@ the_network_changes_meanwhile() {
     in_capsule ip netns exec $world sysctl --quiet --write net.ipv4.ip_nonlocal_bind=1
     in_world test-late python3 /opt/world.py $late
     in_capsule ip -n $world link set net1 up
-    crawl=$(add --plugins dom --set TIMEOUT=18 "http://$late:8080/")
+    crawl=$(add --plugins dom --set TIMEOUT=40 "http://$late:8080/")
     wait_for 20 is_looked_for $late
     in_capsule ip -n $world address add $late/32 dev net0
     wait_for 60 is_over "$crawl"

@@ -4,9 +4,6 @@
 source "$(dirname "${BASH_SOURCE[0]}")/../capsule/lib.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/../capsule/archivist.sh"
 
-# times SHORT FULL
-times() { [[ ${EXTENT-short} == full ]] && echo "$2" || echo "$1"; }
-
 # tool COMMAND ARGUMENT…: runs a command of tool.py in the capsule.
 tool() { in_capsule python3 /opt/faults/tool.py "$@"; }
 

@@ -13,7 +13,8 @@ survives() {
     began=$(now_ms)
     second=$(add 2 "$name-away" 12 12 0)
     took=$(($(now_ms) - began))
-    ((took < 3000)) || fail "adding pages took $took ms while the database was away"
+    # It does not come back before.
+    ((took < $(times 20000 3000))) || fail "adding pages took $took ms while the database was away"
     sleep "$seconds"
     eval "$4"
     began=$(now_ms)

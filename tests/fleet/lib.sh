@@ -18,9 +18,6 @@ DELAY=3000
 # Part of the paths of this run: tests share the log of the web server.
 run=$EPOCHSECONDS
 
-# times SHORT FULL
-times() { [[ ${EXTENT-short} == full ]] && echo "$2" || echo "$1"; }
-
 prepare() { prepare_lab; }
 
 # Boots the lab if no earlier test has.

@@ -60,11 +60,12 @@ wait_for() {
 # blocks_until TIME COMMAND…: fails without a function for its event.
 blocks_until() { defined "until_$2" && (($1 > EPOCHSECONDS)) && "until_$2" $(($1 - EPOCHSECONDS)) "${@:3}"; }
 
+# times SHORT FULL: what fits the extent of the run.
+times() { if [[ ${EXTENT-short} == full ]]; then echo "$2"; else echo "$1"; fi; }
+
 # In a short run, several capsules and the compiler share the cores, and what takes seconds alone may take several times as long.
 deadline() {
-    local seconds=$1
-    [[ ${EXTENT-short} == full ]] || seconds=$((seconds * 3))
-    echo $((EPOCHSECONDS + seconds))
+    echo $((EPOCHSECONDS + $1 * $(times 3 1)))
 }
 
 fail() {
