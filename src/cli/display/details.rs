@@ -12,7 +12,7 @@ use archivist_core::model::{
 use archivist_core::plan::{errors_text, partial_text};
 use archivist_core::text::{clean, human_size};
 use archivist_shared::bus::documents::report::{
-    Copy, Counts, Crawl, Details, HookResult, Run, Snapshot,
+    Copy, Counts, Crawl, Details, HookResult, Run, Snapshot, sum_up,
 };
 use std::collections::BTreeMap;
 
@@ -32,8 +32,12 @@ pub fn long(details: &Details, style: &Style) -> String {
             add(&mut out, &rows::snapshots(snapshots, style), style);
             out.push_str(&what_is_left_out(crawl, failed.len(), snapshots.len()));
         }
-        Details::Snapshot { results, runs, .. } => {
-            add(&mut out, &rows::results(results, style, false), style);
+        Details::Snapshot { snapshot, results, runs, .. } => {
+            let (alone, sums) = sum_up(results);
+            add(&mut out, &rows::results(alone, style, false), style);
+            for sum in sums {
+                out.push_str(&format!("{}\n", clean(&sum.text("", snapshot.lack()))));
+            }
             add(&mut out, &rows::runs(runs, style), style);
         }
         Details::Run { .. } => {}

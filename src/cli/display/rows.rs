@@ -127,7 +127,11 @@ pub fn snapshots(snapshots: &[Snapshot], style: &Style) -> Table {
 }
 
 /// `with_owner` adds a column with the id of the crawl or snapshot.
-pub fn results(results: &[HookResult], style: &Style, with_owner: bool) -> Table {
+pub fn results<'a>(
+    results: impl IntoIterator<Item = &'a HookResult>,
+    style: &Style,
+    with_owner: bool,
+) -> Table {
     let mut table = Table::new("OF  HOOK  STATUS  TRIES?  TIME?  SIZE?  OUTPUT…  WHY…");
     for result in results {
         let tries = match result.attempts {

@@ -3,6 +3,7 @@
 use crate::display::style::{Style, Tone};
 use archivist_core::model::{Lifecycle, ResultState, Time};
 use archivist_core::text::{clean, human_span};
+pub use archivist_core::text::{hook_label, short_hook};
 use archivist_shared::bus::documents::report::{Counts, Status, Uses};
 use nix::unistd::{Uid, User};
 use std::time::Duration;
@@ -167,30 +168,6 @@ pub fn tone_of_result(status: ResultState) -> Tone {
     }
 }
 
-/// Returns the short name of a hook: `wget` for `on_Snapshot__06_wget.finite.bg`.
-pub fn short_hook(hook: &str) -> &str {
-    let Some((_, rest)) = hook.strip_prefix("on_").and_then(|h| h.split_once("__")) else {
-        return hook;
-    };
-    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-    let numberless = match rest[digits..].strip_prefix('_') {
-        Some(name) if digits > 0 => name,
-        _ => rest,
-    };
-    let name = ["bg", "finite", "daemon"].iter().fold(numberless, |name, word| {
-        name.find(&format!(".{word}")).map_or(name, |at| &name[..at])
-    });
-    if name.is_empty() { hook } else { name }
-}
-
-/// Returns `plugin`, or `plugin/hook` if the hook has another short name.
-pub fn hook_label(plugin: &str, hook: &str) -> String {
-    match short_hook(hook) {
-        short if short == plugin => plugin.to_owned(),
-        short => format!("{plugin}/{short}"),
-    }
-}
-
 /// `expires in 12 days, 2026-12-07 … (in 12d)`, or `expired 3 days ago, …`.
 pub fn expiry(end: Time, style: &Style) -> String {
     let day = Duration::from_secs(86_400);
@@ -253,20 +230,5 @@ mod tests {
             Counts::from([("started".into(), 1), ("queued".into(), 3), ("sealed".into(), 0)]);
         assert_eq!(counts(&some, &lifecycles()), "3 queued, 1 started");
         assert_eq!(counts(&Counts::new(), &lifecycles()), "none");
-    }
-
-    #[test]
-    fn short_hook_drops_event_number_and_suffix() {
-        for (hook, want) in [
-            ("on_Snapshot__06_wget.finite.bg", "wget"),
-            ("on_CrawlSetup__90_chrome_launch.daemon.bg", "chrome_launch"),
-            ("on_Snapshot__title", "title"),
-            ("on_Snapshot__51_", "on_Snapshot__51_"),
-            ("other", "other"),
-        ] {
-            assert_eq!(short_hook(hook), want);
-        }
-        assert_eq!(hook_label("wget", "on_Snapshot__06_wget.finite.bg"), "wget");
-        assert_eq!(hook_label("chrome", "on_Crawl__20_launch.bg"), "chrome/launch");
     }
 }

@@ -7,7 +7,9 @@ use archivist_core::model::is_http_error;
 use archivist_core::model::{CrawlId, Lifecycle, Owner, ResultState, SnapshotId, Time};
 use archivist_core::plan::{CrawlEnd, is_incomplete, partial_text};
 use archivist_core::text::{clean, human_span};
-use archivist_shared::bus::documents::report::{Counts, Crawl, CrawlEvent, HookResult, Snapshot};
+use archivist_shared::bus::documents::report::{
+    Counts, Crawl, CrawlEvent, HookResult, Snapshot, sum_up,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +40,10 @@ pub struct Follow {
     urls: BTreeMap<Owner, String>,
     working: BTreeMap<SnapshotId, Page>,
     results: BTreeMap<(Owner, String, String), ResultState>,
-    problems: BTreeMap<(Owner, String), String>,
+    /// Skipped hooks of pages that have not ended: most of them have the same reason.
+    skipped: BTreeMap<Owner, Vec<HookResult>>,
+    /// Lines about bad pages and failed hooks, with the reason.
+    problems: BTreeMap<(Owner, String), (String, Option<String>)>,
 }
 
 impl Follow {
@@ -52,18 +57,40 @@ impl Follow {
             urls: BTreeMap::new(),
             working: BTreeMap::new(),
             results: BTreeMap::new(),
+            skipped: BTreeMap::new(),
             problems: BTreeMap::new(),
         }
     }
 
-    /// Applies one event; returns a line if the event changes the state. A stream that starts again
-    /// repeats what is known already.
-    pub fn apply(&mut self, event: CrawlEvent, now: Time) -> Option<Note> {
-        match event {
-            CrawlEvent::Crawl { crawl } => self.crawl_event(crawl),
-            CrawlEvent::Snapshot { snapshot } => self.snapshot_event(snapshot, now),
-            CrawlEvent::Hook { result } => self.hook_event(result),
-        }
+    /// Applies one event; returns lines if the event changes the state. A stream that starts again
+    /// repeats what is known already. Skipped hooks have lines when their page has ended.
+    pub fn apply(&mut self, event: CrawlEvent, now: Time) -> Vec<Note> {
+        let (mut notes, note) = match event {
+            CrawlEvent::Crawl { crawl } if crawl.status.is_final() => {
+                (self.skipped_of(Owner::Crawl(crawl.id), None), self.crawl_event(crawl))
+            }
+            CrawlEvent::Crawl { crawl } => (Vec::new(), self.crawl_event(crawl)),
+            CrawlEvent::Snapshot { snapshot } if snapshot.status != Lifecycle::Started => {
+                let skipped = self.skipped_of(Owner::Snapshot(snapshot.id), snapshot.lack());
+                (skipped, self.snapshot_event(snapshot, now))
+            }
+            CrawlEvent::Snapshot { snapshot } => (Vec::new(), self.snapshot_event(snapshot, now)),
+            CrawlEvent::Hook { result } => (Vec::new(), self.hook_event(result)),
+        };
+        notes.extend(note);
+        notes
+    }
+
+    fn skipped_of(&mut self, owner: Owner, reason: Option<&str>) -> Vec<Note> {
+        let results = self.skipped.remove(&owner).unwrap_or_default();
+        let (alone, sums) = sum_up(&results);
+        let url = clean(self.urls.get(&owner).map_or("", String::as_str));
+        let alone = alone
+            .into_iter()
+            .map(|result| self.hook_line(result, &text::hook_label(&result.plugin, &result.hook)));
+        let sums = sums.iter().map(|sum| format!("{owner} {url} {}", clean(&sum.text("", reason))));
+        let tone = text::tone_of_result(ResultState::Skipped);
+        alone.chain(sums).map(|text| Note { text, tone, lasting: false }).collect()
     }
 
     /// A new stream starts with everything that is running: forget running pages that it does not
@@ -122,7 +149,7 @@ impl Follow {
         };
         let key = (owner, String::new());
         if bad {
-            self.problems.insert(key, page_line(&snapshot))
+            self.problems.insert(key, (page_line(&snapshot), snapshot.reason.clone()))
         } else {
             self.problems.remove(&key)
         };
@@ -151,16 +178,25 @@ impl Follow {
         let line = self.hook_line(&result, &label);
         let key = (result.owner, label);
         match result.status {
-            ResultState::Failed => self.problems.insert(key, line.clone()),
+            ResultState::Failed => self.problems.insert(key, (line.clone(), result.error.clone())),
             _ => self.problems.remove(&key),
         };
+        if let Some(skipped) = self.skipped.get_mut(&result.owner) {
+            // The hook runs again.
+            skipped.retain(|known| (&known.plugin, &known.hook) != (&result.plugin, &result.hook));
+        }
         let key = (result.owner, result.plugin.clone(), result.hook.clone());
-        let before = self.results.insert(key, result.status);
-        let reported = result.status.is_final() || result.status == ResultState::Backoff;
-        (before != Some(result.status) && reported).then(|| Note {
+        let status = result.status;
+        let is_new = self.results.insert(key, status) != Some(status);
+        if status == ResultState::Skipped && is_new {
+            self.skipped.entry(result.owner).or_default().push(result);
+            return None;
+        }
+        let reported = status.is_final() || status == ResultState::Backoff;
+        (is_new && reported).then(|| Note {
             text: line,
-            tone: text::tone_of_result(result.status),
-            lasting: result.status == ResultState::Failed,
+            tone: text::tone_of_result(status),
+            lasting: status == ResultState::Failed,
         })
     }
 
@@ -218,9 +254,20 @@ impl Follow {
         }
     }
 
-    /// One line for each failure.
-    pub fn problems(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.problems.values().map(String::as_str)
+    /// One line for each failure, but for those of hooks that are the reason of their page.
+    pub fn problems(&self) -> Vec<&str> {
+        let page = |owner: Owner| self.problems.get(&(owner, String::new()));
+        let is_said = |owner, reason: &Option<String>| {
+            let of_page = page(owner).and_then(|(_, reason)| reason.as_deref());
+            of_page
+                .zip(reason.as_deref())
+                .is_some_and(|(of_page, reason)| of_page.ends_with(reason))
+        };
+        let shown = self
+            .problems
+            .iter()
+            .filter(|((owner, label), (_, reason))| label.is_empty() || !is_said(*owner, reason));
+        shown.map(|(_, (line, _))| line.as_str()).collect()
     }
 
     pub fn exit(&self) -> Exit {
@@ -247,11 +294,12 @@ impl Follow {
             _ => format!("{done} of {all} pages"),
         };
         let mut out = String::new();
-        for problem in self.problems().take(SHOWN) {
+        let problems = self.problems();
+        for problem in problems.iter().take(SHOWN) {
             out.push_str(&format!("  {problem}\n"));
         }
-        if self.problems.len() > SHOWN {
-            out.push_str(&format!("  … and {} more\n", self.problems.len() - SHOWN));
+        if problems.len() > SHOWN {
+            out.push_str(&format!("  … and {} more\n", problems.len() - SHOWN));
         }
         let mut statuses = BTreeMap::new();
         for status in self.http_errors.values() {

@@ -243,10 +243,8 @@ impl View {
                 .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
             style::print_document(&format!("{text}\n"))?;
         }
-        match self.follow.apply(event, style::now()) {
-            Some(note) => self.show(&note),
-            None => Ok(()),
-        }
+        let notes = self.follow.apply(event, style::now());
+        notes.iter().try_for_each(|note| self.show(note))
     }
 
     fn show(&mut self, note: &Note) -> Result<(), Failure> {

@@ -4,6 +4,7 @@
 
 mod clean;
 mod decimal;
+mod hook;
 mod lines;
 mod markup;
 mod named;
@@ -16,6 +17,7 @@ mod span;
 mod suggest;
 
 pub use clean::{clean, clean_lines, clean_to, escape_json, is_unsafe};
+pub use hook::{hook_label, short_hook};
 pub use lines::{is_blank, is_invisible, to_lines, trim_blanks};
 pub use markup::escape_markup;
 pub use named::named;

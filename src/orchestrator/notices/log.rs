@@ -3,8 +3,11 @@
 use crate::database::{RunRow, SnapshotWork};
 use crate::main_loop;
 use crate::main_loop::turn::{Turn, TurnResult};
-use archivist_core::model::{Outcome, Owner, Reading, ResultState, Step, without_userinfo};
+use archivist_core::model::{
+    CrawlId, Outcome, Owner, Reading, ResultState, Step, without_userinfo,
+};
 use archivist_core::unit::UnitKind;
+use archivist_shared::bus::documents::report::{HookResult, sum_up};
 use archivist_shared::journal::message;
 
 /// The message id for the end of a unit; none for an end that needs no attention.
@@ -62,6 +65,52 @@ pub(crate) fn log_end(
     Ok(())
 }
 
+/// Logs the result of a hook.
+pub(crate) fn log_result(turn: &mut Turn<'_>, crawl: CrawlId, result: &HookResult) {
+    let result = result.clone();
+    turn.log(move || {
+        let owner = result.owner;
+        tracing::info!(
+            archivist_crawl_id = crawl.0,
+            archivist_snapshot_id = snapshot_id(owner),
+            archivist_plugin = result.plugin.as_str(),
+            archivist_hook = result.hook.as_str(),
+            "{owner} {}: {}{}",
+            result.plugin,
+            result.status,
+            result.error.iter().map(|why| format!(": {why}")).collect::<String>()
+        )
+    });
+}
+
+/// Logs the hooks that a worker skipped, when it has ended: most have the same reason. `reason` is that of
+/// the page, which is logged as well.
+pub(crate) fn log_skipped(
+    turn: &mut Turn<'_>,
+    crawl: CrawlId,
+    owner: Owner,
+    reason: Option<&str>,
+) -> TurnResult<()> {
+    let mut skipped = turn.tx.results(owner)?;
+    // The others are of plugins that the crawl does not run.
+    let is_by_worker =
+        |result: &HookResult| result.status == ResultState::Skipped && result.started_at.is_some();
+    skipped.retain(is_by_worker);
+    let (alone, sums) = sum_up(&skipped);
+    alone.into_iter().for_each(|result| log_result(turn, crawl, result));
+    for sum in sums {
+        let text = sum.text("", reason);
+        turn.log(move || {
+            tracing::info!(
+                archivist_crawl_id = crawl.0,
+                archivist_snapshot_id = snapshot_id(owner),
+                "{owner}: {text}"
+            )
+        });
+    }
+    Ok(())
+}
+
 /// Logs what the end of its worker means for a snapshot.
 pub(crate) fn log_snapshot(
     turn: &mut Turn<'_>,
@@ -71,6 +120,7 @@ pub(crate) fn log_snapshot(
 ) -> TurnResult<()> {
     let (id, crawl, attempts) = (snapshot.id, snapshot.crawl, snapshot.attempts);
     let url = without_userinfo(&snapshot.url);
+    log_skipped(turn, crawl, Owner::Snapshot(id), reason)?;
     let said = reason.map(str::to_owned);
     match (step, said) {
         (Step::Seal, None) => {

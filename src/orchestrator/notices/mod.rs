@@ -6,7 +6,7 @@ pub mod log;
 
 pub(crate) use announce::{announce_crawl, announce_pages, announce_snapshot};
 pub(crate) use follow::{Follow, tell, tell_of_changes};
-pub(crate) use log::{log_end, log_snapshot, snapshot_id};
+pub(crate) use log::{log_end, log_result, log_skipped, log_snapshot};
 
 use archivist_core::model::Time;
 use archivist_shared::bus::documents::report::Reason;

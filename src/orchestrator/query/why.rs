@@ -14,10 +14,14 @@ use archivist_core::plan::{
     Blocker, Places, View, against_host, errors_text, incomplete_text, partial_text,
 };
 use archivist_plugin::Skip;
-use archivist_shared::bus::documents::report::{Crawl, Filter, HookResult, Reason, Snapshot, Why};
+use archivist_shared::bus::documents::report::{
+    Alike, Crawl, Filter, HookResult, Reason, Snapshot, Why, sum_up,
+};
 
-/// Results that are listed individually.
+/// Lines about results.
 const RESULTS_SHOWN: u32 = 20;
+/// Results of one state that are summed up in these lines, the newest.
+const RESULTS_READ: u32 = 200;
 /// Hosts of a crawl that are listed individually.
 const HOSTS_SHOWN: usize = 5;
 
@@ -51,6 +55,17 @@ pub(crate) fn of_result(result: &HookResult, logs: &str) -> Reason {
     };
     let text = format!("{plugin}/{} of {owner} {word}{why}{more}", result.hook);
     reason(word, text)
+}
+
+/// What results of a crawl or page, `asked` or one of its pages, have in common; `said` may have the reason of
+/// the page.
+fn of_sum(sum: &Alike<'_>, asked: Owner, said: &[Reason]) -> Reason {
+    let owner = sum.owner;
+    let start = format!("{owner} ");
+    let is_said =
+        |text: &str| text.contains(sum.reason) && (owner == asked || text.starts_with(&start));
+    let said = said.iter().any(|reason| is_said(&reason.text)).then_some(sum.reason);
+    reason(sum.status.as_str(), sum.text(&format!(" of {owner}"), said))
 }
 
 struct Item<'a> {
@@ -360,17 +375,22 @@ fn why_results(turn: &Turn<'_>, id: Owner, to: &mut Vec<Reason>) -> TurnResult<V
         count += counts.get(state.as_str()).copied().unwrap_or(0);
         let filter = Filter {
             status: Some(state.as_str().to_owned()),
-            limit: RESULTS_SHOWN,
+            limit: RESULTS_READ,
             ..Filter::of(id)
         };
         let results = turn.tx.list_results(&filter)?;
         bad.extend(results.into_iter().rev());
     }
-    bad.truncate(RESULTS_SHOWN as usize);
-    to.extend(bad.iter().map(|result| {
+    let (mut alone, mut sums) = sum_up(&bad);
+    alone.truncate(RESULTS_SHOWN as usize);
+    sums.truncate(RESULTS_SHOWN as usize - alone.len());
+    let shown = alone.len() + sums.iter().map(|sum| sum.hooks.len()).sum::<usize>();
+    let of_sums: Vec<Reason> = sums.iter().map(|sum| of_sum(sum, id, to)).collect();
+    to.extend(alone.iter().map(|result| {
         let logs = format!("{} --hook {}", result.owner, result.plugin);
         of_result(result, &logs)
     }));
+    to.extend(of_sums);
     let waits = |result: &&HookResult| Skip::is_for_program(result.error.as_deref());
     if let Some(result) = bad.iter().find(waits).filter(|_| turn.engine.settings.is_in_fleet()) {
         // On one machine, the hook runs when the program appears.
@@ -380,12 +400,13 @@ fn why_results(turn: &Turn<'_>, id: Owner, to: &mut Vec<Reason>) -> TurnResult<V
         );
         to.push(reason("program", text));
     }
-    match count.saturating_sub(bad.len() as u64) {
+    match count.saturating_sub(shown as u64) {
         0 => {}
         more => to.push(reason("more", format!("{more} more results failed or were skipped"))),
     }
     let mut said = Vec::new();
-    for result in bad.into_iter().filter(|result| result.status == ResultState::Failed) {
+    let failed = bad.into_iter().filter(|result| result.status == ResultState::Failed);
+    for result in failed.take(RESULTS_SHOWN as usize) {
         // A page whose server answered is within reach.
         let is_answered = match result.owner {
             Owner::Snapshot(page) => turn.tx.visit(page)?.answer.is_some(),

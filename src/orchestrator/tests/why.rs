@@ -5,7 +5,9 @@ use crate::calls::requests::Request;
 use crate::main_loop::rooms::Which;
 use crate::query::orders::Query;
 use archivist_core::model::{AnyId, CrawlId, IdMarks, Owner, SnapshotId};
+use archivist_plugin::sample;
 use archivist_shared::bus::documents::report::{AddOptions, Filter, Why, WhyRun};
+use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -233,6 +235,29 @@ fn why_explains_a_single_run() {
     let id = "r999".parse().unwrap();
     let mut answer = bed.call(Query::Why { id });
     assert!(answer.try_recv().unwrap().is_err());
+}
+
+#[test]
+fn hooks_that_were_skipped_for_the_same_reason_are_one_line() {
+    let mut bed = Bed::new();
+    let plugins = ["a", "b", "c"]
+        .map(|name| sample::plugin(name, json!({}), &[&format!("on_Snapshot__50_{name}.py")]));
+    let settings = bed.engine.settings.clone();
+    bed.engine.replace(settings, sample::catalogue(plugins));
+    bed.add(1);
+    for code in [1, 10, 10] {
+        bed.until_quiet();
+        let hook = bed.running_hook().unwrap();
+        bed.world.end(&hook, 1, code, "exit-code");
+    }
+    bed.come_to_an_end();
+    let reason = "UPDATE result SET error = 'exit code 1' WHERE status = 'skipped'";
+    let file = rusqlite::Connection::open(bed.directory.path().join(DATABASE)).unwrap();
+    assert_eq!(file.execute(reason, []).unwrap(), 2);
+    let why = bed.why("c1");
+    let skipped: Vec<&str> =
+        why.iter().filter(|(code, _)| code == "skipped").map(|(_, text)| text.as_str()).collect();
+    assert_eq!(skipped, ["2 hooks of s1 skipped: b, c"], "{why:?}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::main_loop;
 use crate::main_loop::action::{Awaited, LoopAction, ReplyAction, UnitAction};
 use crate::main_loop::order::{Call, Order, UserCall};
 use crate::main_loop::turn::{Change, Turn, TurnError, TurnResult, invalid, parts};
-use crate::notices::snapshot_id;
+use crate::notices;
 use crate::programs;
 use crate::work::begin;
 use crate::work::children;
@@ -317,18 +317,11 @@ fn record_result(
         plugin: plugin.clone(),
         hook: hook.clone(),
     });
-    let (id, verdict) = (crawl.id, verdict.clone());
-    turn.log(move || {
-        tracing::info!(
-            archivist_crawl_id = id.0,
-            archivist_snapshot_id = snapshot_id(owner),
-            archivist_plugin = plugin.as_str(),
-            archivist_hook = hook.as_str(),
-            "{owner} {plugin}: {}{}",
-            verdict.state,
-            verdict.error.iter().map(|why| format!(": {why}")).collect::<String>()
-        )
-    });
+    // The end of the page logs what was skipped.
+    let result = turn.tx.result(owner, &plugin, &hook)?;
+    if let Some(result) = result.filter(|result| result.status != ResultState::Skipped) {
+        notices::log_result(turn, crawl.id, &result);
+    }
     programs::take_programs(turn, &report.derived.programs)?;
     programs::take_requests(turn, &mut crawl, &report.key, &report.derived.wanted)?;
     let takes_children =

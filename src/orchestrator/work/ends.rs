@@ -235,6 +235,7 @@ fn seal_crawl(turn: &mut Turn<'_>, id: CrawlId) -> TurnResult<()> {
         [left_out, incomplete, reason].into_iter().flatten().reduce(|a, b| format!("{a}; {b}"));
     turn.tx.step_crawl(id, Step::Seal, None, reason.as_deref(), turn.now)?;
     let succeeded = results_that(turn, "succeeded", id)?;
+    notices::log_skipped(turn, id, Owner::Crawl(id), None)?;
     turn.log(move || {
         tracing::info!(
             message_id = message::CRAWL_SEALED,

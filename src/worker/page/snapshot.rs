@@ -7,7 +7,7 @@ use archivist_core::model::{CrawlId, Figures, RECORDER, ResultState, SnapshotId,
 use archivist_core::model::{Unsaved, VERIFIER, is_http_error, recording_text, replay_text};
 use archivist_core::store::{PICTURES, SMALL_PICTURE};
 use archivist_core::text::{clean_to, human_size};
-use archivist_shared::bus::documents::report::{File, HookResult};
+use archivist_shared::bus::documents::report::{Alike, File, HookResult, sum_up};
 use maud::{Markup, html};
 
 /// Number of files of a result that are shown. The others are in a collapsed element.
@@ -132,11 +132,12 @@ impl SnapshotPage {
     }
 
     pub fn render(&self) -> String {
-        let mut results: Vec<&HookResult> = self.results.iter().collect();
+        let (mut alone, mut sums) = sum_up(&self.results);
         let place = |plugin: &str| VIEWS.iter().position(|(view, _)| *view == plugin);
-        results.sort_by_key(|result| {
+        alone.sort_by_key(|result| {
             (rank(result.status), place(&result.plugin).unwrap_or(VIEWS.len()))
         });
+        sums.sort_by_key(|sum| rank(sum.status));
         let small = self.thumbnail().and_then(|path| href::relative(0, &path));
         let views = self.views();
         let body = html! {
@@ -164,7 +165,8 @@ impl SnapshotPage {
                 }
                 section {
                     h2 { "Results" }
-                    @for result in results { (self.result(result)) }
+                    @for result in alone { (self.result(result)) }
+                    @for sum in &sums { (together(sum)) }
                     @if self.results.is_empty() { p class="dim" { "No hook ran for this page." } }
                 }
             }
@@ -317,6 +319,19 @@ impl SnapshotPage {
                     }
                 }
             }
+        }
+    }
+}
+
+/// Hooks that ended in the same way, without files.
+fn together(sum: &Alike<'_>) -> Markup {
+    html! {
+        article class=(sum.status.as_str()) {
+            div class="line" {
+                h3 { (clean_to(&sum.hooks.join(", "), REASON_MAX_CHARS)) }
+                (pill(sum.status))
+            }
+            p class="why" { bdi { (clean_to(sum.reason, REASON_MAX_CHARS)) } }
         }
     }
 }

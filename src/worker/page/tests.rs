@@ -336,6 +336,21 @@ fn page_shows_failures_with_reasons() {
 }
 
 #[test]
+fn hooks_that_were_skipped_for_the_same_reason_are_shown_together() {
+    let mut page = snapshot("x");
+    for plugin in ["pdf", "dom"] {
+        let mut skipped = page.results[0].clone();
+        skipped.plugin = plugin.into();
+        (skipped.status, skipped.error) = (ResultState::Skipped, Some("no answer".into()));
+        (skipped.output, skipped.files) = (None, Vec::new());
+        page.results.push(skipped);
+    }
+    let html = page.render();
+    assert_eq!(texts(&html, "article.skipped .why").last().unwrap(), "no answer");
+    assert!(texts(&html, "article h3").last().unwrap().starts_with("pdf/"), "{html}");
+}
+
+#[test]
 fn screenshot_is_an_image_of_a_successful_result() {
     let mut page = snapshot("x");
     assert_eq!(page.thumbnail().as_deref(), Some("screenshot/screenshot.png"));

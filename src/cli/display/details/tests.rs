@@ -36,6 +36,24 @@ fn traffic_beyond_the_recording_is_that_of_other_plugins() {
 }
 
 #[test]
+fn hooks_that_were_skipped_for_the_reason_of_their_page_are_one_line() {
+    let skipped = |plugin: &str| HookResult {
+        status: ResultState::Skipped,
+        error: Some("no answer".into()),
+        ..sample::result(345, plugin, plugin)
+    };
+    let details = Details::Snapshot {
+        snapshot: Snapshot { reason: Some("no answer".into()), ..sample::snapshot(345) },
+        results: vec![skipped("wget"), sample::result(345, "hashes", "hashes"), skipped("pdf")],
+        runs: Vec::new(),
+        copy: None,
+    };
+    let text = long(&details, &Style::plain(sample::NOW));
+    assert!(text.ends_with("screenshot.png\n2 hooks skipped: wget, pdf\n"), "{text}");
+    assert_eq!(text.matches("no answer").count(), 1, "{text}");
+}
+
+#[test]
 fn a_snapshot_like_systemctl_status() {
     let style = Style::plain(sample::NOW);
     let running = Run {

@@ -29,7 +29,7 @@ fn follow(events: Vec<CrawlEvent>) -> (Vec<String>, Follow) {
     let mut follow = Follow::new(CrawlId(1));
     let lines = events
         .into_iter()
-        .filter_map(|event| follow.apply(event, sample::NOW))
+        .flat_map(|event| follow.apply(event, sample::NOW))
         .map(|note| note.text)
         .collect();
     (lines, follow)
@@ -115,6 +115,36 @@ fn a_page_that_is_visited_again_says_when() {
         ]
     );
     assert_eq!(follow.problems().len(), 0);
+}
+
+#[test]
+fn the_reason_of_a_page_is_printed_for_its_hooks_together() {
+    let why = Some("no answer");
+    let other = |plugin: &str, status| CrawlEvent::Hook {
+        result: HookResult {
+            status,
+            error: why.map(str::to_owned),
+            ..sample::result(3, plugin, &format!("on_Snapshot__50_{plugin}"))
+        },
+    };
+    let (lines, follow) = follow(vec![
+        snapshot(Lifecycle::Started, None),
+        other("pdf", ResultState::Skipped),
+        hook(ResultState::Skipped, why),
+        other("text", ResultState::Skipped),
+        other("text", ResultState::Started),
+        other("chromium", ResultState::Failed),
+        snapshot(Lifecycle::Sealed, why),
+    ]);
+    assert_eq!(
+        lines[1..],
+        [
+            "s3 https://example.com/ chromium failed 1.2s: no answer",
+            "s3 https://example.com/ 2 hooks skipped: pdf, screenshot",
+            "s3 https://example.com/ sealed: no answer",
+        ]
+    );
+    assert_eq!(follow.problems(), ["s3 https://example.com/ sealed: no answer"]);
 }
 
 #[test]

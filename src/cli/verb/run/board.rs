@@ -5,7 +5,7 @@ use crate::display::text;
 use crate::progress::follow::waiting;
 use archivist_core::model::{Lifecycle, Owner, ResultState};
 use archivist_core::text::clean;
-use archivist_shared::bus::documents::report::{CrawlEvent, HookResult};
+use archivist_shared::bus::documents::report::{CrawlEvent, HookResult, sum_up};
 use std::collections::BTreeMap;
 
 /// A page or the crawl itself, with its hooks in order of their start.
@@ -90,7 +90,12 @@ fn lines_of(owner: Owner, page: &Page, why: &str, style: &Style) -> Vec<String> 
     let width = style.width.unwrap_or(usize::MAX);
     let head = format!("{owner} {}  {}", clean(&page.url), clean(why));
     let mut lines = vec![text::cut_middle(head.trim_end(), width)];
-    lines.extend(page.hooks.iter().map(|hook| row(hook, style, width)));
+    let (alone, sums) = sum_up(&page.hooks);
+    lines.extend(alone.into_iter().map(|hook| row(hook, style, width)));
+    let said = |reason: &str| why.ends_with(reason).then(|| reason.to_owned());
+    let sums = sums.iter().map(|sum| sum.text("", said(sum.reason).as_deref()));
+    let sums = sums.map(|sum| format!("  {}", clean(&sum)));
+    lines.extend(sums.map(|sum| text::cut_middle(&sum, width)));
     lines
 }
 

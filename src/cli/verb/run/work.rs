@@ -247,14 +247,12 @@ impl<'a> Work<'a> {
             shown.follow.apply(event, style::now());
             return Ok(());
         }
-        let note = shown.follow.apply(event, style::now());
-        match note {
-            Some(note) if self.records.is_none() => {
-                let style = Style::of_stdout();
-                style::print(&format!("{}\n", style.paint(&note.text, note.tone)))
-            }
-            _ => Ok(()),
-        }
+        let notes = shown.follow.apply(event, style::now());
+        let style = Style::of_stdout();
+        notes
+            .iter()
+            .filter(|_| self.records.is_none())
+            .try_for_each(|note| style::print(&format!("{}\n", style.paint(&note.text, note.tone))))
     }
 
     async fn tell_records(&mut self, event: &CrawlEvent) -> Result<(), Failure> {

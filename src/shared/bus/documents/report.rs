@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 mod add;
+mod alike;
 mod copy;
 mod fleet;
 mod host;
@@ -20,6 +21,7 @@ mod status;
 mod timeline;
 
 pub use add::{AddOptions, Added, Draft, DraftHook, DraftSkip, Refused};
+pub use alike::{Alike, sum_up};
 pub use copy::{Copy, StoreStatus};
 pub use fleet::{Fleet, FleetNode};
 pub use host::{Host, Tag};
