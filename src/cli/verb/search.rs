@@ -95,7 +95,7 @@ pub async fn run(args: SearchArgs, scope: &Scope) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let question = question(&args)?;
-    let answer = match ask(scope, &question)? {
+    let answer = match ask(scope, &question).await? {
         Ok(answer) => answer,
         Err(reason) => {
             rebuild(&Server::reach(scope).await?).await?;

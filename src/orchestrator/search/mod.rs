@@ -47,7 +47,7 @@ impl Kind for Search {
             (Outcome::Exit(0), Some(found)) => found.clone(),
             (Outcome::Exit(status), _) if *status == i32::from(REBUILD) => {
                 indexing::rebuild(turn)?;
-                Err("the search index cannot be read, and is built again".to_owned())
+                Err("the search index cannot be read; it is built again: repeat the search when archivist-index-pages.service has ended".to_owned())
             }
             (outcome, _) => Err(format!("{outcome}; see: journalctl -u {}", run.unit)),
         };
