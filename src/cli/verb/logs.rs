@@ -9,7 +9,7 @@ use crate::client::server::{Server, address, decode};
 use crate::display::standard_error;
 use crate::display::text::short_hook;
 use archivist_config::Scope;
-use archivist_core::model::{AnyId, Owner, RunId};
+use archivist_core::model::{AnyId, Owner, RunId, Time};
 use archivist_core::unit::Names;
 use archivist_shared::bus::documents::report::{Details, Plugins, Run};
 use archivist_shared::journal::unit_field;
@@ -68,6 +68,9 @@ pub async fn run(args: LogsArgs, scope: &Scope) -> Result<Exit, Failure> {
 /// What the orchestrator knows about a crawl or snapshot.
 #[derive(Default)]
 struct Known {
+    /// When it was added. Older lines with its id are of an archive that was deleted, or of the time after
+    /// the backup that was restored.
+    since: Option<Time>,
     runs: Vec<Run>,
     /// Plugin and file name, without the last extension, of the hooks that may start.
     hooks: Vec<(String, String)>,
@@ -89,7 +92,15 @@ async fn known(id: Owner, scope: &Scope) -> Known {
             let hooks = plugin.hooks.into_iter();
             hooks.map(move |hook| (name.clone(), hook))
         });
-        Some(Known { runs: details.runs().to_vec(), hooks: hooks.collect() })
+        let added_at = match &details {
+            Details::Crawl { crawl, .. } => Some(crawl.created_at),
+            Details::Snapshot { snapshot, .. } => Some(snapshot.created_at),
+            Details::Run { .. } => None,
+        };
+        let runs = details.runs().to_vec();
+        // The clock of the node that added it, or of this machine, may have been set back.
+        let since = added_at.into_iter().chain(runs.iter().filter_map(|run| run.started_at)).min();
+        Some(Known { since, runs, hooks: hooks.collect() })
     };
     let answer = tokio::time::timeout(RUNS_TIMEOUT, ask).await;
     answer.ok().flatten().unwrap_or_default()
@@ -128,8 +139,12 @@ async fn known_run(id: RunId, args: &LogsArgs, scope: &Scope) -> Result<Run, Fai
     }
 }
 
-/// Returns the options of journalctl(1) that follow from those of the command line.
-fn options(args: &LogsArgs, scope: &Scope) -> Vec<String> {
+/// Lines that journalctl(1) shows first with `--follow` and without `--since`.
+const LINES_BEFORE: u32 = 10;
+
+/// Returns the options of journalctl(1) that follow from those of the command line, for lines since this
+/// time.
+fn options(args: &LogsArgs, since: Option<Time>, scope: &Scope) -> Vec<String> {
     let mut out = Vec::new();
     if scope.user {
         out.push("--user".to_owned());
@@ -137,9 +152,9 @@ fn options(args: &LogsArgs, scope: &Scope) -> Vec<String> {
     if args.follow {
         out.push("--follow".to_owned());
     }
-    if let Some(lines) = args.lines {
-        out.push(format!("--lines={lines}"));
-    }
+    let lines = args.lines.or(args.follow.then_some(LINES_BEFORE));
+    out.extend(lines.map(|lines| format!("--lines={lines}")));
+    out.extend(since.map(|time| format!("--since=@{}", time.0.div_euclid(1000))));
     out
 }
 
@@ -148,16 +163,14 @@ fn options(args: &LogsArgs, scope: &Scope) -> Vec<String> {
 /// service manager and of journald, see systemd.journal-fields(7).
 fn of_run(run: &Run, args: &LogsArgs, scope: &Scope) -> Vec<String> {
     let manager = if scope.user { "USER_" } else { "" };
-    let mut out = options(args, scope);
+    let since = run.started_at.filter(|_| run.invocation.is_none());
+    let mut out = options(args, since, scope);
     let matches = match &run.invocation {
         Some(invocation) => [
             format!("_SYSTEMD_INVOCATION_ID={invocation}"),
             format!("{manager}INVOCATION_ID={invocation}"),
         ],
         None => {
-            if let Some(start) = run.started_at {
-                out.push(format!("--since=@{}", start.0.div_euclid(1000)));
-            }
             let unit = &run.unit;
             [format!("_SYSTEMD_{manager}UNIT={unit}"), format!("{manager}UNIT={unit}")]
         }
@@ -218,7 +231,7 @@ fn of_owner(
         groups.push([vec!["_UID=0".to_owned()], suppressed].concat());
     }
     groups.retain(|group| !group.is_empty());
-    let mut out = options(args, scope);
+    let mut out = options(args, known.since, scope);
     out.extend(groups.join(&"+".to_owned()));
     out
 }

@@ -8,7 +8,7 @@ fn args(id: Owner) -> LogsArgs {
 
 /// The arguments for the id that `args` name.
 fn arguments(args: &LogsArgs, runs: &[Run], scope: &Scope) -> Vec<String> {
-    let known = Known { runs: runs.to_vec(), hooks: Vec::new() };
+    let known = Known { runs: runs.to_vec(), ..Known::default() };
     match args.id {
         AnyId::Owner(id) => of_owner(id, args, &known, &[], scope),
         AnyId::Run(_) => of_run(&runs[0], args, scope),
@@ -62,6 +62,16 @@ fn fields_and_flags_of_journalctl() {
     );
 }
 
+/// Another archive, which was deleted, may have had the same ids.
+#[test]
+fn lines_before_a_crawl_was_added_are_not_of_it() {
+    let known = Known { since: Some(sample::NOW), ..Known::default() };
+    let id = Owner::Crawl(CrawlId(1));
+    let followed = LogsArgs { follow: true, ..args(id) };
+    let arguments = of_owner(id, &followed, &known, &[], &Scope::system("/"));
+    assert_eq!(arguments.join(" "), "--follow --lines=10 --since=@1795253105 ARCHIVIST_CRAWL_ID=1");
+}
+
 #[test]
 fn lines_of_an_instance_are_selected_without_a_list_of_its_units() {
     let scope = Scope { instance: Some("news".into()), ..Scope::system("/") };
@@ -77,11 +87,11 @@ fn lines_of_a_users_hooks_are_selected_by_unit_or_slice() {
     let scope = Scope { user: true, ..Scope::system("/") };
     let page = args(Owner::Snapshot(SnapshotId(345)));
     let known = Known {
-        runs: Vec::new(),
         hooks: vec![
             ("wget".into(), "on_Snapshot__06_wget.finite.bg".into()),
             ("chrome".into(), "on_Snapshot__30_chrome_navigate".into()),
         ],
+        ..Known::default()
     };
     assert_eq!(
         of_owner(Owner::Snapshot(SnapshotId(345)), &page, &known, &[], &scope).join(" "),
