@@ -153,7 +153,7 @@ fn answers_without_a_page_have_a_reason() {
         println!("{path}: {took:?}");
         // Nothing is waited for until a time limit.
         assert!(took < busy(10), "{path}: {took:?}");
-        for hook in ["pdf", "dom"] {
+        for hook in ["pdf", "dom", "standalone"] {
             let status = if exit == 0 { "noresults" } else { "skipped" };
             bed.save(hook, path).assert(exit, status, reason);
         }

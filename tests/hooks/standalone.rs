@@ -129,6 +129,8 @@ fn page_that_the_browser_did_not_load_is_skipped_for_its_reason() {
     session.tab().stopped(&snap);
     let reason = "failed to load the page in chromium: net::ERR_UNSAFE_PORT";
     snap.run("standalone", url, &[]).assert(10, "skipped", reason);
+    assert!(!snap.file("wacz/page.wacz").exists(), "no server answered");
+    snap.run("wacz", url, &[]).assert(10, "skipped", reason);
 }
 
 /// Judges the URLs of the file `STANDALONE_PAGES`, one a line: prints the figures of the browser's recording and of

@@ -23,13 +23,16 @@ const DOM_MAX_BYTES: u64 = 64 << 20;
 pub fn run(invocation: &Invocation) -> Outcome {
     let until = Instant::now() + invocation.budget();
     let RecordingFile { path, is_of_browser } = RecordingFile::of(&invocation.snap_dir);
+    // The recording of such a visit may have an answer, such as an error without content.
+    if is_of_browser && let Some(finding) = visit::without_page(invocation) {
+        return Err(finding);
+    }
     let failed = |error: &dyn std::fmt::Display| {
         Finding::failed(format!("failed to read '{}': {error}", path.display()))
     };
     let file = match File::open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            visit::skip_if_unreachable(invocation)?;
             return Ok(Finding::noresults("the page has no recording"));
         }
         Err(error) => return Err(failed(&error)),
@@ -53,10 +56,7 @@ pub fn run(invocation: &Invocation) -> Outcome {
         room => room,
     };
     let mut site = Site::new(&create, 1, room);
-    let plan = site.plan(&page).map_err(|reason| {
-        // The recording of a page that no server answered has no page.
-        visit::unanswered(invocation).unwrap_or_else(|| failed(&reason))
-    })?;
+    let plan = site.plan(&page).map_err(|reason| failed(&reason))?;
     if !plan.is_first() {
         return Ok(Finding::noresults("the page is no HTML, so it opens as the file that it is"));
     }

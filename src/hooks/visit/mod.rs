@@ -18,7 +18,7 @@ pub use browser::{BrowserInfo, Seed, crawl_directory, publish_socket, socket_in}
 pub use navigation::Navigation;
 pub use tab::{
     Icon, await_tab, awaited_navigation, directory, document, found_no_page, icon, is_recorded,
-    navigation, responses, skip_if_unreachable, unanswered,
+    navigation, responses, skip_if_unreachable, unanswered, without_page,
 };
 
 use crate::process::files;

@@ -37,6 +37,11 @@ pub fn navigation(invocation: &Invocation) -> Option<Navigation> {
     visit(invocation)?.into_result().ok()
 }
 
+/// The finding of a hook that needs the page of the last visit, if the tab got none for this URL.
+pub fn without_page(invocation: &Invocation) -> Option<Finding> {
+    visit(invocation)?.into_result().err()
+}
+
 /// The visit of this URL by the snapshot's tab, with or without a page.
 fn visit(invocation: &Invocation) -> Option<Navigation> {
     let navigation: Navigation = read(invocation, NAVIGATION)?;

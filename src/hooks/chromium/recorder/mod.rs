@@ -287,6 +287,7 @@ impl Recording {
         let ending = self.directory.join(ENDING);
         let asked = visit::appears(&ending);
         let mut asked = std::pin::pin!(asked);
+        let mut is_asked = false;
         loop {
             tokio::select! {
                 frame = self.tap.next() => match frame {
@@ -296,6 +297,7 @@ impl Recording {
                 Some(look) = looked.recv() => self.writer.look(look).await,
                 Some(file) = saved.recv() => self.take_file(file),
                 _ = &mut asked => {
+                    is_asked = true;
                     self.complete().await;
                     break;
                 }
@@ -314,7 +316,14 @@ impl Recording {
         self.carry_out(steps).await;
         let left_out = self.requests.left_out;
         let is_stopped = self.requests.stops_all();
-        let description = Description { is_stopped, ..self.writer.end(left_out).await };
+        let mut description = Description { is_stopped, ..self.writer.end(left_out).await };
+        // The hook `wacz` asks for the recording of a page alone.
+        if !is_asked && !description.has_answers() {
+            description.error.get_or_insert_with(|| "no server answered".to_owned());
+            if let Err(error) = fs::remove_file(self.directory.join(FILE)) {
+                eprintln!("failed to remove {FILE}, which has no answer: {error}, ignoring");
+            }
+        }
         if let Err(finding) = write(&self.directory, &description) {
             eprintln!("{}, ignoring", finding.output_str.escape_debug());
         }
