@@ -16,7 +16,7 @@ use archivist_core::model::{CrawlId, Owner, ResultState, SnapshotId, Unsaved};
 use archivist_core::plan::{
     Judgement, PageRole, PageRoles, files_of_saved, is_saved, judge, opens_pages,
 };
-use archivist_plugin::{HookFamily, Mode, Plugin};
+use archivist_plugin::{Catalogue, HookFamily, Mode, Plugin};
 use archivist_shared::bus::documents::report::HookResult;
 use std::path::Path;
 
@@ -25,15 +25,15 @@ const FILES_READ: usize = 64;
 
 /// The roles of the installed plugins. Files of others are of the page.
 pub(crate) fn page_roles(turn: &Turn<'_>) -> PageRoles {
+    let catalogue = &turn.engine.catalogue;
     let role = |plugin: &Plugin| {
         let role = PageRole {
-            opens_page: has_daemon(plugin),
+            opens_page: has_daemon(plugin) && is_required(catalogue, plugin),
             page_files: plugin.schema.page_files.clone(),
         };
         (plugin.name.clone(), role)
     };
-    let plugins = turn.engine.catalogue.plugins.iter();
-    let roles = plugins.map(role);
+    let roles = catalogue.plugins.iter().map(role);
     roles.filter(|(_, role)| *role != PageRole::default()).collect()
 }
 
@@ -41,6 +41,12 @@ pub(crate) fn page_roles(turn: &Turn<'_>) -> PageRoles {
 fn has_daemon(plugin: &Plugin) -> bool {
     let mut hooks = plugin.hooks.iter();
     hooks.any(|hook| hook.name.family == HookFamily::Snapshot && hook.name.mode == Mode::Daemon)
+}
+
+/// Whether other plugins need a plugin. A daemon that none needs watches the page that another one opens.
+fn is_required(catalogue: &Catalogue, plugin: &Plugin) -> bool {
+    let mut others = catalogue.plugins.iter();
+    others.any(|other| other.schema.required_plugins.contains(&plugin.name))
 }
 
 /// Judges a page that is being sealed for `reason`.
@@ -106,4 +112,28 @@ pub(crate) fn is_archived(turn: &mut Turn<'_>, url: &str, except: CrawlId) -> Tu
         }
     }
     Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use archivist_plugin::sample;
+    use serde_json::json;
+
+    #[test]
+    fn daemon_that_no_plugin_requires_opens_no_page() {
+        let plugins = [
+            sample::plugin("tab", json!({}), &["on_Snapshot__10_tab.daemon.bg.sh"]),
+            sample::plugin("console", json!({}), &["on_Snapshot__21_console.daemon.bg.sh"]),
+            sample::plugin(
+                "dom",
+                json!({"required_plugins": ["tab"]}),
+                &["on_Snapshot__53_dom.sh"],
+            ),
+        ];
+        let catalogue = sample::catalogue(plugins);
+        let opens = |plugin: &&Plugin| has_daemon(plugin) && is_required(&catalogue, plugin);
+        let opening: Vec<_> = catalogue.plugins.iter().filter(opens).collect();
+        assert_eq!(opening.iter().map(|plugin| plugin.name.as_str()).collect::<Vec<_>>(), ["tab"]);
+    }
 }

@@ -110,9 +110,11 @@ fn retry_of_failures_leaves_cancelled_crawls() {
 fn retry_runs_hooks_again_that_were_skipped_because_the_page_did_not_load() {
     for which in [Which::Failed, Which::Hook("title".to_owned())] {
         let mut bed = Bed::new();
-        let plugins =
-            [("tab", "on_Snapshot__10_tab.daemon.bg.py"), ("title", "on_Snapshot__54_title.py")];
-        let plugins = plugins.map(|(name, file)| sample::plugin(name, json!({}), &[file]));
+        let plugins = [
+            ("tab", "on_Snapshot__10_tab.daemon.bg.py", json!({})),
+            ("title", "on_Snapshot__54_title.py", json!({"required_plugins": ["tab"]})),
+        ];
+        let plugins = plugins.map(|(name, file, config)| sample::plugin(name, config, &[file]));
         let settings = bed.engine.settings.clone();
         bed.engine.replace(settings, sample::catalogue(plugins));
         for is_loaded in [false, true] {
