@@ -142,7 +142,8 @@ fn why_killed(hook: &HookTask, grace: Duration, grace_max: Duration) -> String {
     } else {
         format!("its time limit is {}", exact_span(hook.patience))
     };
-    format!("it did not end within {} after SIGTERM ({limit})", exact_span(grace))
+    let seconds = Duration::from_secs(grace.as_secs_f64().round() as u64);
+    format!("it did not end within {} after SIGTERM ({limit})", exact_span(seconds))
 }
 
 /// Returns the retries that an earlier worker did not come to, from the results in its index: those of

@@ -455,11 +455,18 @@ fn found_nothing(owner: Owner, outcome: &Outcome, report: &Report) -> bool {
         && report.files.is_empty()
 }
 
-/// Returns the time limit that ended a hook. `None` if another one did, such as that of a drop-in of its unit.
+/// Returns the time limit that ended a hook: its own, or another one of its unit.
 fn limit_reached(hook: &HookTask, ended: &Ended) -> Option<String> {
+    if ended.outcome != Outcome::TimeLimit {
+        return None;
+    }
     let lasted = ended.ended_at?.until(ended.started_at?);
-    let is_limit = ended.outcome == Outcome::TimeLimit && lasted >= hook.limit;
-    is_limit.then(|| format!("the limit of the hook is {}", exact_span(hook.limit)))
+    let limit = format!("the limit of the hook is {}", exact_span(hook.limit));
+    Some(if lasted >= hook.limit {
+        limit
+    } else {
+        format!("it is one of the unit, such as RuntimeMaxSec= in a drop-in; {limit}")
+    })
 }
 
 /// Whether a hook failed by itself, and its outcome is all that is known about the failure.

@@ -19,7 +19,13 @@ fn hook_that_its_limit_ended_names_the_limit() {
     let said = remark(Outcome::TimeLimit, 91);
     assert_eq!(said.as_deref(), Some("the limit of the hook is 1min 30s"));
     // A drop-in of the unit has a lower one.
-    assert_eq!(remark(Outcome::TimeLimit, 4), None);
+    let said = remark(Outcome::TimeLimit, 4);
+    assert_eq!(
+        said.as_deref(),
+        Some(
+            "it is one of the unit, such as RuntimeMaxSec= in a drop-in; the limit of the hook is 1min 30s"
+        )
+    );
     assert_eq!(remark(Outcome::Exit(1), 91), None);
 }
 
