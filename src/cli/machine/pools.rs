@@ -316,7 +316,11 @@ fn problem(
                 pool.name
             ))
         }
-        State::Restarting => Some(format!("failed ({}), restarts soon", service.text("Result"))),
+        State::Restarting => Some(match service.text("Result").as_str() {
+            // Nothing of the worker failed, such as after its health check has ended it.
+            "success" => "has ended, restarts soon".to_owned(),
+            result => format!("failed ({result}), restarts soon"),
+        }),
         State::Running => {
             let limit = pool.heartbeat?;
             let watched = service.number("WatchdogUSec") != 0;

@@ -46,6 +46,10 @@ pub struct DiffArgs {
 pub async fn run(args: DiffArgs, scope: &Scope) -> Result<Exit, Failure> {
     let from = Version::find(&args.from, scope).await?;
     let to = Version::find(&args.to, scope).await?;
+    if from.id == to.id {
+        let why = format!("both are {}; archivist versions URL lists the others", from.id);
+        return Err(Failure::usage(why));
+    }
     if let Some(path) = &args.pictures {
         return compare_pictures(&from, &to, path);
     }

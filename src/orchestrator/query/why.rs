@@ -180,13 +180,17 @@ fn why_pages(turn: &Turn<'_>, crawl: &Crawl, view: &View, to: &mut Vec<Reason>) 
     if queued == 0 {
         return;
     }
+    let waiting = match queued {
+        1 => "1 page waits".to_owned(),
+        many => format!("{many} pages wait"),
+    };
     let limits = turn.engine.limits();
     let places = Places::of(view, &limits);
     let Some(open) = view.open_crawls.iter().find(|open| open.id == crawl.id) else {
-        let text = format!("{queued} pages wait for the setup of their crawl");
+        let text = format!("{waiting} for the setup of the crawl");
         return to.push(reason("setup", text));
     };
-    to.push(reason("queued", format!("{queued} pages wait")));
+    to.push(reason("queued", waiting));
     let blocker =
         places.against_snapshot().or_else(|| places.against_crawls_snapshot(open.running));
     to.extend(blocker.iter().map(of));

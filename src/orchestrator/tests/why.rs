@@ -54,7 +54,7 @@ fn why_names_limits() {
     let why = bed.why("c1");
     assert_eq!(why[0].0, "running");
     assert!(why[0].1.contains("-hook-setup-"), "{why:?}");
-    assert_eq!(why[1].1, "4 pages wait for the setup of their crawl");
+    assert_eq!(why[1].1, "4 pages wait for the setup of the crawl");
     ready(&mut bed);
     assert_eq!(bed.codes("s1"), ["running"]);
     let why = bed.why("s3");

@@ -111,7 +111,10 @@ pub fn read(
             continue;
         };
         match kind.text(&path, most, runner) {
-            Ok(text) if text.trim().is_empty() => {}
+            Ok(text) if text.trim().is_empty() && plugin == "pdf" => {}
+            Ok(text) if text.trim().is_empty() => {
+                reason = reason.or(Some(format!("the page is {} without text", kind.name())));
+            }
             Ok(text) => return Ok(plain(plugin, &text)),
             Err(why) => reason = reason.or(Some(format!("the page is {}: {why}", kind.name()))),
         }
