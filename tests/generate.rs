@@ -62,6 +62,7 @@ fn scope_and_context(case: &Path) -> (Scope, Context) {
         user,
         systemd: if name.ends_with("-252") { 252 } else { 257 },
         program: "/usr/bin/archivist".into(),
+        lacks_pools: false,
     };
     (scope, context)
 }
@@ -142,7 +143,7 @@ fn a_thousand_files() {
     }
     fs::write(directory.join("p500.pool"), "[Pool]\n").unwrap();
     let scope = Scope::system(root.path());
-    let problems = write_all(&scope, &out);
+    let problems = write_all(&scope, &out, true);
     assert_eq!(problems.len(), 1, "{problems:?}");
     let (declarations, _) = files::read(&scope);
     let generated = generate(&declarations, &Context::default());

@@ -193,7 +193,7 @@ fn every_cell_of_the_security_table_names_its_tests() {
 #[test]
 fn every_page_is_in_a_package() {
     let debian = Path::new(env!("CARGO_MANIFEST_DIR")).join("debian");
-    let listed = ["archivist.manpages", "archivist-fleet.manpages"]
+    let listed = ["archivist.manpages", "archivist-pools.manpages", "archivist-fleet.manpages"]
         .map(|list| std::fs::read_to_string(debian.join(list)).unwrap())
         .concat();
     let mut listed: Vec<&str> = listed.lines().collect();

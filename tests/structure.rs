@@ -66,10 +66,12 @@ const ROOMS: &[Room] = &[
     room("shared/installation.rs", &["id_marks"], &["zbus", "tokio"]),
     room("shared/journal.rs", &[], &["tokio"]),
     room("shared/lib.rs", &[], PURE),
-    room("shared/pool_health.rs", &[], &["zbus", "tokio"]),
     room("shared/reader.rs", &[], &["zbus", "tokio", "std::fs"]),
     room("shared/outage.rs", &["disk"], &["zbus", "tokio"]),
     room("plugin", &["catalogue", "contract", "files", "programs", "settings"], &[]),
+    room("pools/fault.rs", &[], PURE),
+    room("pools/health.rs", &[], &["zbus", "tokio"]),
+    room("pools", &["fault", "health"], NO_SQL_OR_BUS),
     // The only room that knows PostgreSQL.
     room("fleet/connect", &["connect"], &["archivist."]),
     room("fleet/ledger", &["connect", "ledger"], &["std::fs", "zbus"]),
@@ -105,11 +107,7 @@ const ROOMS: &[Room] = &[
     room("orchestrator/watch/rows.rs", &["alert", "database"], ROWS),
     // From the top to the ground: a room imports only what is below it. The loop knows no room above it: the
     // house is the table of all of them, and the program hands it over.
-    room(
-        "orchestrator/program.rs",
-        &["archivebox", "backup", "house", "process", "unhealthy"],
-        NO_SQL_OR_BUS,
-    ),
+    room("orchestrator/program.rs", &["archivebox", "backup", "house", "process"], NO_SQL_OR_BUS),
     room(
         "orchestrator/process",
         &[
@@ -320,7 +318,6 @@ const ROOMS: &[Room] = &[
         &["backup", "machine", "runner", "database"],
         &["rusqlite", "org.freedesktop", "SELECT ", "io::copy", "fs::copy"],
     ),
-    room("orchestrator/unhealthy.rs", &[], NO_SQL_OR_BUS),
     room("orchestrator/main.rs", &[], NO_SQL_OR_BUS),
     room("orchestrator/lib.rs", &["process"], NO_SQL_OR_BUS),
     room("worker/sequence.rs", &[], PURE),
@@ -859,7 +856,7 @@ const FILE_READERS: &[&str] = &[
 
 /// The parts of the orchestrator that read and write files, outside transactions. The database opens
 /// its database, and its transactions are those of SQLite.
-const FILE_ROOMS: [&str; 27] = [
+const FILE_ROOMS: [&str; 26] = [
     "bus/list.rs",
     "service/node.rs",
     "archivebox.rs",
@@ -886,7 +883,6 @@ const FILE_ROOMS: [&str; 27] = [
     "engine/persona_files.rs",
     "machine/pressure.rs",
     "engine/way_out.rs",
-    "unhealthy.rs",
 ];
 
 /// Whether code names this; a name that begins with a letter neither as a method nor as the end of

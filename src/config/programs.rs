@@ -44,6 +44,16 @@ pub const FLEET_MISSING: &str = "the package archivist-fleet is not installed";
 /// Command that installs the fleet service.
 pub const FLEET_FIX: &str = "apt install archivist-fleet";
 
+/// The program that ends unhealthy workers of pools. It is in a package of its own.
+pub const POOLS: Program =
+    Program { name: "archivist-pools", installed: "/usr/lib/archivist/archivist-pools" };
+
+/// Why a machine without that program has no pools.
+pub const POOLS_MISSING: &str = "the package archivist-pools is not installed";
+
+/// Command that installs it.
+pub const POOLS_FIX: &str = "apt install archivist-pools";
+
 /// The program of transfers between the archive and its store.
 pub const STORE: Program =
     Program { name: "archivist-store", installed: "/usr/lib/archivist/archivist-store" };

@@ -12,6 +12,7 @@ pub mod watch;
 pub mod write;
 
 use archivist_config::declare::{Declaration, Kind, Reader};
+use archivist_config::programs;
 use archivist_core::text::Problem;
 pub use pool::{KEYS as POOL_KEYS, TEXTS as POOL_TEXTS};
 pub use pool::{Pool, WORKERS_MAX, command_line};
@@ -27,6 +28,8 @@ pub struct Context {
     pub systemd: u32,
     /// Absolute path of the program `archivist`.
     pub program: String,
+    /// Whether the machine lacks the program of pools: it has none then.
+    pub lacks_pools: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,6 +53,10 @@ pub fn generate(declarations: &[Declaration], context: &Context) -> Generated {
 }
 
 fn one(declaration: &Declaration, context: &Context) -> (Units, Vec<Problem>) {
+    if declaration.kind == Kind::Pool && context.lacks_pools {
+        let what = format!("{}; {}", programs::POOLS_MISSING, programs::POOLS_FIX);
+        return (Units::default(), vec![Problem::of(&declaration.path, what).ignored()]);
+    }
     let mut reader = Reader::new(declaration);
     let units = match declaration.kind {
         Kind::Pool => pool::units(&mut reader, context),

@@ -1,8 +1,8 @@
 //! What the program does, and its dry run.
 
 use super::{Context, Generated, Units, generate, report, systemd_version, write};
-use archivist_config::Scope;
 use archivist_config::declare::{Kind, files};
+use archivist_config::{Scope, programs};
 use archivist_core::text::Problem;
 use std::ffi::OsString;
 use std::path::Path;
@@ -20,16 +20,16 @@ pub fn scope(env: impl Fn(&str) -> Option<OsString>) -> Scope {
 /// Entry point for systemd (systemd.generator(7)): reads the declarations of `scope` and writes
 /// their units into `directory`. Logs problems; returns `false` if any is fatal.
 pub fn main(scope: &Scope, directory: &Path) -> bool {
-    let problems = write_all(scope, directory);
+    let problems = write_all(scope, directory, programs::POOLS.is_installed());
     report::problems(&problems);
     !problems.iter().any(|problem| problem.fatal)
 }
 
 /// Finishes each file before the next one: the boot waits for this, and memory that grows costs most
 /// of the time. Starts no thread.
-pub fn write_all(scope: &Scope, directory: &Path) -> Vec<Problem> {
+pub fn write_all(scope: &Scope, directory: &Path, pools_installed: bool) -> Vec<Problem> {
     let mut found = files::find(scope);
-    let context = context(scope, found.has(Kind::Pool));
+    let context = context(scope, found.has(Kind::Pool), pools_installed);
     found.problems.extend(write::units(&start_of_user(scope), directory));
     for place in 0..found.count() {
         let (declarations, unread) = found.read(place..place + 1);
@@ -49,7 +49,8 @@ pub fn dry_run(scope: &Scope, file: Option<&Path>) -> Generated {
         Some(Err(problem)) => (Vec::new(), vec![problem]),
     };
     let has_pools = declarations.iter().any(|one| one.kind == Kind::Pool);
-    let mut generated = generate(&declarations, &context(scope, has_pools));
+    let context = context(scope, has_pools, programs::POOLS.is_installed());
+    let mut generated = generate(&declarations, &context);
     generated.units.append(start_of_user(scope));
     problems.extend(generated.problems);
     Generated { problems, ..generated }
@@ -68,11 +69,12 @@ fn start_of_user(scope: &Scope) -> Units {
 }
 
 /// Only units of pools depend on the version of systemd.
-fn context(scope: &Scope, has_pools: bool) -> Context {
+fn context(scope: &Scope, has_pools: bool, pools_installed: bool) -> Context {
     Context {
         user: scope.user,
-        systemd: if has_pools { systemd_version::installed() } else { 0 },
+        systemd: if has_pools && pools_installed { systemd_version::installed() } else { 0 },
         program: PROGRAM.to_owned(),
+        lacks_pools: !pools_installed,
     }
 }
 

@@ -120,7 +120,7 @@ fn orchestrator_of_a_user_with_an_archive_starts_with_the_service_manager() {
     let dirs = UserDirs { data: "/home/ann/data".into(), ..Default::default() };
     let user = Scope { user: true, dirs, ..Scope::system(root.path()) };
     let is_linked = |scope: &Scope| {
-        assert!(write_all(scope, &directory).is_empty());
+        assert!(write_all(scope, &directory, true).is_empty());
         link.symlink_metadata().is_ok()
     };
     assert!(!is_linked(&user), "without an archive");

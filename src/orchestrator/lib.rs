@@ -33,7 +33,6 @@ mod search;
 mod service;
 #[cfg(feature = "store")]
 mod transfer;
-mod unhealthy;
 mod units;
 #[cfg(feature = "verification")]
 mod verification;

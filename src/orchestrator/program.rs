@@ -1,14 +1,13 @@
 //! `archivist-orchestrator [--user] [--instance NAME] [orchestrator [--exit-on-idle] | worker |
-//! delete | entries | backup DIR [--keep N] | restore DIR [--config | --database] [--yes | --keep-deleted] | unhealthy NAME-INDEX |
-//! archivebox]`: the program of the orchestrator and the workers, of what needs the database without the
-//! orchestrator or reads one of another program, and of what ends workers of pools. Users do not call it. Its command line is parsed by hand, as a parser would be resident
-//! all the time.
+//! delete | entries | backup DIR [--keep N] | restore DIR [--config | --database] [--yes | --keep-deleted] |
+//! archivebox]`: the program of the orchestrator and the workers, and of what needs the database without the
+//! orchestrator or reads one of another program. Users do not call it. Its command line is parsed by hand, as
+//! a parser would be resident all the time.
 
 use crate::archivebox;
 use crate::backup::{self, Deleted, Task, What};
 use crate::house::House;
 use crate::process::run as orchestrator;
-use crate::unhealthy;
 use archivist_config::{INSTANCE_ALLOWED, Scope, is_instance_name};
 use archivist_worker as worker;
 use std::ffi::OsString;
@@ -27,7 +26,6 @@ struct Asked {
     entries: bool,
     exit_on_idle: bool,
     task: Option<Task>,
-    unhealthy: Option<unhealthy::Worker>,
     archivebox: bool,
 }
 
@@ -56,9 +54,6 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     if let Some(task) = &asked.task {
         return backup::main(&scope, task);
     }
-    if let Some(worker) = &asked.unhealthy {
-        return unhealthy::main(&scope, worker);
-    }
     let options = orchestrator::Options { scope, exit_on_idle: asked.exit_on_idle };
     orchestrator::main(options, &House)
 }
@@ -77,7 +72,6 @@ fn read(mut arguments: impl Iterator<Item = OsString>) -> Result<Asked, String> 
             Some("backup") => asked.task = Some(backup_task(&mut arguments)?),
             Some("restore") => asked.task = Some(restore_task(&mut arguments)?),
             Some("archivebox") => asked.archivebox = true,
-            Some("unhealthy") => asked.unhealthy = Some(pool_worker(arguments.next())?),
             _ => {
                 return Err(format!(
                     "unexpected argument '{}'; use archivist(1)",
@@ -120,11 +114,6 @@ fn restore_task(arguments: &mut impl Iterator<Item = OsString>) -> Result<Task, 
         }
     }
     Ok(Task::Restore { from, what, deleted })
-}
-
-fn pool_worker(name: Option<OsString>) -> Result<unhealthy::Worker, String> {
-    name.and_then(|name| unhealthy::Worker::parse(name.to_str()?))
-        .ok_or_else(|| "unhealthy: expected NAME-INDEX of a worker".to_owned())
 }
 
 fn instance(name: Option<OsString>) -> Result<String, String> {
@@ -177,15 +166,7 @@ mod tests {
 
     #[test]
     fn unknown_arguments_are_refused() {
-        for line in [
-            "add",
-            "--help",
-            "--instance",
-            "--instance a-b",
-            "--instance=a",
-            "unhealthy",
-            "unhealthy web",
-        ] {
+        for line in ["add", "--help", "--instance", "--instance a-b", "--instance=a"] {
             assert!(asked(line).is_err(), "{line}");
         }
     }

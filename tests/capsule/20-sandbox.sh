@@ -17,6 +17,7 @@ orchestrator=/run/systemd/system/sandbox-orchestrator.service
 
 prepare() {
     install_fleet
+    install_pools
     put "$(dirname "$0")/sandbox/hostile-hook" /usr/local/bin/hostile-hook
     put "$(dirname "$0")/sandbox/interfaces" /usr/local/bin/interfaces
     in_capsule setpriv --reuid archivist --regid archivist --init-groups \
@@ -32,6 +33,7 @@ put() {
 
 clean() {
     purge_fleet
+    purge_pools
     in_capsule systemctl stop $other_hook $worker 2>/dev/null || true
     in_capsule systemctl reset-failed 'archivist-*' 2>/dev/null || true
     in_capsule userdel sandbox-member 2>/dev/null || true

@@ -10,9 +10,11 @@ clean() {
     in_capsule loginctl disable-linger $name 2>/dev/null || true
     in_capsule systemctl stop "user@$uid.service" 2>/dev/null || true
     in_capsule userdel --remove $name 2>/dev/null || true
+    purge_pools
 }
 
 prepare() {
+    install_pools
     in_capsule useradd --create-home --shell /bin/bash $name
     uid=$(in_capsule id -u $name)
     in_capsule loginctl enable-linger $name

@@ -5,14 +5,17 @@ source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
 state=/run/test-pool
+hint='the package archivist-pools is not installed; apt install archivist-pools'
 
 clean() {
     in_capsule sh -c "archivist pool remove testpool 2>/dev/null; archivist pool remove testrun 2>/dev/null
         rm -rf $state /etc/archivist/test*.pool /etc/archivist/test*.pool.d; systemctl daemon-reload
         systemctl reset-failed 'archivist-pool-test*' 2>/dev/null; systemctl start $service" || true
+    purge_pools
 }
 
 prepare() {
+    install_pools
     in_capsule sh -c "systemctl stop $service; mkdir -p $state /opt/pools"
     capsule cp "$ROOT/tests/capsule/pools/worker.py" "$CAPSULE:/opt/pools/worker.py"
     in_capsule sh -c 'printf "#!/bin/sh\nexec sleep 1000\n" >/opt/pools/run.sh; chmod 755 /opt/pools/run.sh'
@@ -43,6 +46,22 @@ has_ended() { (($(last_life) >= 0)); }
 
 has_problem() { # INDEX WORDS
     [[ $(worker "$1" problem) == *"$2"* ]]
+}
+
+# What the package alone has, and what a machine without it says.
+one_machine_has_no_pools() {
+    purge_pools
+    assert_eq "" "$(in_capsule dpkg --listfiles archivist | grep -E 'pool|unhealthy' || true)" "files of the package archivist"
+    assert_contains "$(in_capsule dpkg-query --show --showformat '${Recommends}' archivist)" archivist-pools "what archivist recommends"
+    in_capsule sh -c "printf '[Pool]\nExec=/bin/true\n' >/etc/archivist/testlone.pool; systemctl daemon-reload"
+    assert_nothing "units of pools" in_capsule find /run/systemd/generator -name 'archivist-pool-*'
+    assert_contains "$(journal --output=cat --identifier=archivist-generator -n 1)" "testlone.pool: $hint" "the journal"
+    assert_status 1 archivist pool list
+    assert_contains "$output" "$hint" "pool list"
+    install_pools
+    in_capsule test -e /run/systemd/generator/archivist-pool-testlone.target || fail "the installation makes no units"
+    in_capsule sh -c 'rm /etc/archivist/testlone.pool; systemctl daemon-reload'
+    assert_contains "$(in_capsule dpkg --listfiles archivist-pools)" man5/archivist.pool.5 "files of the package"
 }
 
 makes_valid_units() {
@@ -303,6 +322,38 @@ has_no_worker() { [[ -z $(in_capsule systemctl list-units --plain --no-legend 'a
 
 is_not_declared() { in_capsule test ! -e /run/archivist/testrun.pool; }
 
+version() { in_capsule dpkg-query --show --showformat '${Version}' "$1"; }
+
+# An older archivist has the files of archivist-pools. They change their package while a worker runs.
+an_upgrade_keeps_workers() {
+    local older pid
+    dpkg-deb --raw-extract "$DEB" "$work/tree"
+    dpkg-deb --extract "$(pools_deb "$DEB")" "$work/tree"
+    rm -r "$work/tree/usr/share/doc/archivist-pools"
+    sed -i 's/^Version: .*/&~older/; s/archivist-pools, //' "$work/tree/DEBIAN/control"
+    older=$work/archivist-older.deb
+    dpkg-deb --root-owner-group -Zgzip -z1 --build "$work/tree" "$older" >/dev/null
+    purge_pools
+    apt_in_capsule install --allow-downgrades --no-install-recommends "$(put_deb "$older")"
+    archivist pool add testold --now -- sleep 1000
+    pid=$(query '.workers | only.pid' pool status testold)
+    apt_in_capsule install --no-install-recommends "$(put_deb "$(pools_deb "$DEB")")" "$(put_deb)"
+    assert_eq "$(version archivist)" "$(version archivist-pools)" "the versions"
+    assert_contains "$(in_capsule dpkg --search archivist-unhealthy@.service)" archivist-pools: "the package of the unit"
+    assert_eq "$pid" "$(query '.workers | only.pid' pool status testold)" "the worker"
+}
+
+removal_stops_the_workers() {
+    needs an_upgrade_keeps_workers
+    in_capsule dpkg --remove archivist-pools
+    assert_nothing "workers" in_capsule systemctl list-units --plain --no-legend 'archivist-pool-*'
+    assert_system_running
+    in_capsule test -e /etc/archivist/testold.pool || fail "the removal removes what the administrator declared"
+    install_pools
+    assert_eq loaded "$(unit_property archivist-pool-testold.target LoadState)" "the pool after another installation"
+    archivist pool remove testold
+}
+
 removes() {
     needs runs_workers_by_index
     archivist pool remove testpool
@@ -311,7 +362,7 @@ removes() {
     assert_eq inactive "$(in_capsule systemctl is-active $service || true)" "the orchestrator, all the while"
 }
 
-cases makes_valid_units runs_workers_by_index restarts_who_dies restarts_who_stops_beating tells_of_who_never_beats \
+cases one_machine_has_no_pools makes_valid_units runs_workers_by_index restarts_who_dies restarts_who_stops_beating tells_of_who_never_beats \
     ends_only_the_unhealthy leaves_a_worker_alone_if_its_check_cannot_run scales stop_restarts_no_worker gives_up_who_never_starts \
     restarts_no_worker_that_it_does_not_monitor runs_without_a_file a_restart_resets_counts \
-    names_workers_in_process_lists ends_with_its_command removes
+    names_workers_in_process_lists ends_with_its_command removes an_upgrade_keeps_workers removal_stops_the_workers

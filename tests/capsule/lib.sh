@@ -4,7 +4,7 @@
 #
 # From the harness, or set by hand to run one test alone in a capsule that is up:
 #   CAPSULE   name of the capsule      (tests/machine/capsule boot NAME RELEASE)
-#   DEB       the package archivist    (packaging/build-deb); tests of fleets install archivist-fleet, which is next to it
+#   DEB       the package archivist    (packaging/build-deb); some tests install the others, which are next to it
 source "$(dirname "${BASH_SOURCE[0]}")/../tap/cases.sh"
 
 ROOT=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../..
@@ -67,11 +67,13 @@ put_deb() {
     echo "$inside"
 }
 
-# install_fleet: adds the package for several machines, which tests of one machine do without.
-install_fleet() {
-    local deb
-    deb=$(fleet_deb "$DEB")
-    apt_in_capsule install --no-install-recommends "$(put_deb "$deb")"
-}
+# install_fleet, install_pools: adds another package, which most tests do without.
+install_fleet() { install_deb "$(fleet_deb "$DEB")"; }
+
+install_pools() { install_deb "$(pools_deb "$DEB")"; }
+
+install_deb() { apt_in_capsule install --no-install-recommends "$(put_deb "$1")"; }
 
 purge_fleet() { in_capsule dpkg --purge archivist-fleet; }
+
+purge_pools() { in_capsule dpkg --purge archivist-pools; }

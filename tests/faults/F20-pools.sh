@@ -7,9 +7,11 @@ WORKERS=$(times 6 16) SECONDS_OF_IT=$(times 25 600) POOL=testchaos STATE=/run/te
 
 clean() {
     in_capsule sh -c "archivist pool remove $POOL 2>/dev/null; rm -rf $STATE; systemctl daemon-reload; systemctl start $service" || true
+    purge_pools
 }
 
 prepare() {
+    install_pools
     in_capsule sh -c "systemctl stop $service; mkdir -p $STATE /opt/pools; seq -f $STATE/mode%g 0 $((WORKERS - 1)) | xargs -n 1 sh -c 'echo random >\$0'"
     capsule cp "$ROOT/tests/capsule/pools/worker.py" "$CAPSULE:/opt/pools/worker.py"
     cursor=$(in_capsule journalctl --quiet -n 0 --show-cursor | sed 's/^-- cursor: //')

@@ -9,9 +9,11 @@ WORKERS=8 ROUNDS=10 IDLE=60 STATE=/run/test-compare POOL=testcompare
 
 clean() {
     in_capsule sh -c "archivist pool remove $POOL 2>/dev/null; [ ! -e $STATE/pid ] || kill \$(cat $STATE/pid); rm -rf $STATE /opt/supervisor" || true
+    purge_pools
 }
 
 prepare() {
+    install_pools
     python3 -m pip install --quiet --target "$work/lib" supervisor setuptools'<81' 2>"$work/log" || skip "no supervisor from PyPI: $(tail -n 1 "$work/log")"
     capsule cp "$work/lib" "$CAPSULE:/opt/supervisor"
     in_capsule sh -c "mkdir -p $STATE /opt/pools"

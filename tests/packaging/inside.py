@@ -12,7 +12,7 @@ import tomllib
 import zlib
 
 PROGRAMS = ["usr/bin/archivist", "usr/lib/archivist/archivist-orchestrator", "usr/lib/archivist/archivist-hook-exec",
-            "usr/lib/archivist/archivist-fleet", "usr/lib/archivist/archivist-store", "usr/lib/archivist/archivist-search",
+            "usr/lib/archivist/archivist-fleet", "usr/lib/archivist/archivist-pools", "usr/lib/archivist/archivist-store", "usr/lib/archivist/archivist-search",
             "usr/lib/systemd/system-generators/archivist-generator"]
 root, vendor = sys.argv[1:]
 

@@ -9,7 +9,7 @@ served=/srv/repository
 APT=(-o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts=/srv/sources)
 
 prepare() {
-    fleet=$(fleet_deb "$DEB")
+    fleet=$(fleet_deb "$DEB") pools=$(pools_deb "$DEB")
     export GNUPGHOME=$work/gnupg
     mkdir -m 700 "$GNUPGHOME"
     make_key test@repository.example
@@ -20,7 +20,7 @@ make_key() { gpg --batch --quiet --passphrase '' --quick-generate-key "Test <$1>
 clean() {
     gpgconf --homedir "$work/gnupg" --kill all
     in_capsule sh -c "systemctl stop test-repository.service $unit 2>/dev/null; rm -rf $served /srv/sources /srv/old /srv/new /srv/lists" || true
-    in_capsule dpkg --purge archivist archivist-fleet
+    in_capsule dpkg --purge archivist archivist-pools archivist-fleet
 }
 
 # variant VERSION ARCHITECTURE [DEB]: prints the path of the package under test, or of the other one, as another one.
@@ -68,13 +68,14 @@ apt_from_repository() { apt_in_capsule "${APT[@]}" "$@"; }
 version() { in_capsule dpkg-query --show --showformat '${Version}' "${1-archivist}"; }
 
 installs_from_the_repository() {
-    repo "$repository" bookworm,trixie,forky "$DEB" "$fleet"
+    repo "$repository" bookworm,trixie,forky "$DEB" "$pools" "$fleet"
     serve
     start_server
     apt_from_repository update
     apt_from_repository install archivist
     assert_eq "$(dpkg-deb --field "$DEB" Version)" "$(version)" "installed version"
     assert_eq active "$(in_capsule systemctl is-active archivist-orchestrator.service)" "service"
+    assert_eq "$(version)" "$(version archivist-pools)" "version of what archivist recommends"
     # apt fetches indexes by their hash.
     assert_eq "" "$(in_capsule journalctl --quiet --no-pager --unit=test-repository.service --grep=' 404 ' || true)" "missing files"
 }
@@ -94,7 +95,8 @@ upgrades_without_interruption() {
     architecture=$(dpkg --print-architecture)
     in_capsule systemd-run --quiet --unit=$unit --slice=archivist-crawl.slice sleep infinity
     before=$(unit_property $unit InvocationID)
-    repo "$repository" "$RELEASE" "$(variant "$next" "$architecture")" "$(variant "$next" "$architecture" "$fleet")"
+    repo "$repository" "$RELEASE" "$(variant "$next" "$architecture")" \
+        "$(variant "$next" "$architecture" "$pools")" "$(variant "$next" "$architecture" "$fleet")"
     serve
     apt_from_repository update
     apt_from_repository upgrade

@@ -54,7 +54,7 @@ built() {
     gunzip "$dir"/debian/man/*.gz
     zcat -f "$inside"/usr/share/doc/archivist/archivist.cdx.json* >"$dir/debian/archivist.cdx.json"
     # What debhelper need not build.
-    printf '%s\n' archivist archivist-fleet >"$dir/debian/debhelper-build-stamp"
+    printf '%s\n' archivist archivist-pools archivist-fleet >"$dir/debian/debhelper-build-stamp"
 }
 
 # pack DIRECTORY USER [COMMAND…]: with the profile that compresses fast.
@@ -72,10 +72,10 @@ pack() {
 
 the_packages_have_the_same_bytes() {
     local deb
-    for deb in "$DEB" "$(fleet_deb "$DEB")"; do dpkg-deb --extract "$deb" "$work/inside"; done
+    for deb in "$DEB" "$(pools_deb "$DEB")" "$(fleet_deb "$DEB")"; do dpkg-deb --extract "$deb" "$work/inside"; done
     pack "$work/here" 0
     pack "$work/elsewhere" 1234 "${ELSEWHERE[@]}" "${LATER[@]}"
-    for deb in archivist archivist-fleet; do
+    for deb in archivist archivist-pools archivist-fleet; do
         cmp "$work"/{here,elsewhere}/${deb}_*.deb || fail "$deb differs"
     done
 }

@@ -56,7 +56,7 @@ builds_on_forky() {
 has_debugging_symbols() {
     needs builds_on_forky
     local package symbols programs
-    for package in archivist archivist-fleet; do
+    for package in archivist archivist-pools archivist-fleet; do
         symbols=$(dpkg-deb --fsys-tarfile "$work"/forky/$package-dbgsym_*.deb | tar -tf - | grep -c '\.debug$')
         programs=$(dpkg-deb --fsys-tarfile "$work"/forky/${package}_*.deb | tar -tf - | grep -cE '^\./usr/(bin/archivist|lib/archivist/archivist-[^/]+|lib/systemd/system-generators/archivist-[^/]+)$')
         [[ $symbols -eq $programs ]] || fail "$symbols of $programs programs of $package have debugging symbols"
@@ -66,6 +66,7 @@ has_debugging_symbols() {
 says_what_is_inside() {
     needs builds_on_forky
     dpkg-deb --extract "$work"/forky/archivist_*.deb "$work/inside"
+    dpkg-deb --extract "$work"/forky/archivist-pools_*.deb "$work/inside"
     dpkg-deb --extract "$work"/forky/archivist-fleet_*.deb "$work/inside"
     python3 "$ROOT/tests/packaging/inside.py" "$work/inside" "$work/forky/archivist/vendor"
 }

@@ -7,7 +7,7 @@ use archivist_config::declare::files;
 use archivist_core::model::Time;
 use archivist_core::text::{Problem, human_span};
 use archivist_generator::Pool;
-use archivist_shared::pool_health::{fault_path, restart_reason};
+use archivist_pools::health::{fault_path, restart_reason};
 use archivist_shared::systemd::{ErrorKind, ManagerError, Properties, SystemdClient};
 use serde::Serialize;
 use std::collections::BTreeSet;

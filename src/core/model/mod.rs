@@ -35,8 +35,7 @@ pub use id::{AnyId, CrawlId, Owner, ParseIdError, RunId, SnapshotId};
 pub use id_marks::IdMarks;
 pub use lifecycle::{IllegalTransition, Lifecycle, Step};
 pub use need::{Absence, Need, TAB};
-pub(crate) use outcome::start_failure;
-pub use outcome::{Accounting, DEPENDENCY, Outcome, Reading};
+pub use outcome::{Accounting, DEPENDENCY, Outcome, Reading, start_failure};
 pub use persona::{BadPersonaName, COOKIES, PersonaName};
 pub use persona_settings::{BadPersonaSetting, PersonaSettings};
 pub use probe::{

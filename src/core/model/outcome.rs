@@ -102,7 +102,7 @@ pub enum Outcome {
 }
 
 /// Exit codes of systemd for failures between fork and exec (systemd.exec(5)).
-pub(crate) fn start_failure(code: i32) -> Option<&'static str> {
+pub fn start_failure(code: i32) -> Option<&'static str> {
     Some(match code {
         200 => "its working directory cannot be entered",
         202 => "a descriptor could not be passed to it",

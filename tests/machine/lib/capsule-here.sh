@@ -14,10 +14,15 @@ capsule() {
     fi
 }
 
-# fleet_deb DEB: prints the path of the package archivist-fleet, which build-deb writes next to DEB.
-fleet_deb() {
+# fleet_deb DEB, pools_deb DEB: prints the path of another package, which build-deb writes next to DEB.
+fleet_deb() { next_to "$1" archivist-fleet; }
+
+pools_deb() { next_to "$1" archivist-pools; }
+
+# next_to DEB PACKAGE
+next_to() {
     local name=${1##*/} deb
-    deb=${1%"$name"}archivist-fleet_${name#archivist_}
+    deb=${1%"$name"}$2_${name#archivist_}
     [[ -f $deb ]] || die "there is no $deb: build it with packaging/build-deb, without --no-fleet"
     echo "$deb"
 }

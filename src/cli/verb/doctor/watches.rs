@@ -4,9 +4,9 @@ use super::{Check, lighthouse};
 use crate::client::hint::shell_word;
 use crate::client::server::systemctl;
 use crate::client::timers::{self, Timers, start_command};
-use archivist_config::Scope;
 use archivist_config::declare::watch::Watch;
 use archivist_config::declare::{Kind, files};
+use archivist_config::{Scope, programs};
 use archivist_generator::Pool;
 use archivist_shared::bus::documents::watches;
 use std::os::unix::fs::MetadataExt;
@@ -90,6 +90,9 @@ async fn pool_checks(scope: &Scope) -> Vec<Check> {
     let pools: Vec<_> = declared.iter().filter(|pool| pool.at_boot).collect();
     if pools.is_empty() {
         return Vec::new();
+    }
+    if !programs::POOLS.is_installed() {
+        return vec![Check::warn(NAME, programs::POOLS_MISSING, programs::POOLS_FIX)];
     }
     let targets: Vec<_> = pools.iter().map(|pool| pool.target()).collect();
     let Ok(systemd) = timers::connect(scope).await else {

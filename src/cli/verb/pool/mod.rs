@@ -9,7 +9,7 @@ mod show;
 
 use crate::client::exit::{Exit, Failure};
 use crate::machine::pools::declared;
-use archivist_config::Scope;
+use archivist_config::{Scope, programs};
 use archivist_generator::Pool;
 use clap::{Args, Subcommand};
 
@@ -17,7 +17,7 @@ use clap::{Args, Subcommand};
 ///
 /// The pools are those of archivist.pool(5). This command calls systemd directly, which also
 /// authorizes it, as for systemctl(1). The orchestrator need not run. With --user, use the pools of
-/// the calling user's service manager.
+/// the calling user's service manager. This requires the package archivist-pools.
 #[derive(Args)]
 pub struct PoolArgs {
     #[command(subcommand)]
@@ -43,6 +43,10 @@ enum PoolVerb {
 pub async fn run(args: PoolArgs, scope: &Scope) -> Result<Exit, Failure> {
     if scope.instance.is_some() {
         return Err(Failure::usage("pools do not belong to an instance; omit --instance"));
+    }
+    if !programs::POOLS.is_installed() {
+        let (why, fix) = (programs::POOLS_MISSING, programs::POOLS_FIX);
+        return Err(Failure::failed(format!("{why}; {fix}")));
     }
     match args.verb {
         PoolVerb::List(args) => show::list(args, scope).await,

@@ -1,6 +1,6 @@
 //! Failed health checks of pools: whether a failure is one of the worker or of the check itself.
 
-use crate::model::start_failure;
+use archivist_core::model::start_failure;
 
 /// Exit statuses of a shell that cannot execute a program, or does not find it (sh(1)).
 const SHELL_CANNOT: [i32; 2] = [126, 127];

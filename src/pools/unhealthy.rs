@@ -1,13 +1,11 @@
-//! `archivist-orchestrator unhealthy NAME-INDEX`, which archivist-unhealthy@.service runs: ends a worker
-//! whose health check failed by SIGTERM, then SIGKILL after its StopSec=. systemd restarts it like any
-//! worker that fails, unless it is being stopped. A check that was not executed, or failed itself, does
-//! not end its worker. The orchestrator is not involved: its program is that of root which links the
-//! client of systemd.
+//! Ends a worker whose health check failed by SIGTERM, then SIGKILL after its StopSec=. systemd restarts it
+//! like any worker that fails, unless it is being stopped. A check that was not executed, or failed itself,
+//! does not end its worker.
 
+use crate::fault::{check_fault, unhealthy_reason};
+use crate::health::{record_fault, record_restart};
 use archivist_config::Scope;
-use archivist_core::plan::{check_fault, unhealthy_reason};
 use archivist_core::text::human_span;
-use archivist_shared::pool_health::{record_fault, record_restart};
 use archivist_shared::systemd::{Properties, SystemdClient, Whom};
 use futures_util::StreamExt;
 use nix::sys::signal::Signal;
@@ -38,7 +36,7 @@ impl Worker {
         format!("archivist-pool-{}-health@{}.timer", self.name, self.index)
     }
 
-    /// Returns the name of its files of [`archivist_shared::pool_health`].
+    /// Returns the name of its files of [`crate::health`].
     fn key(&self) -> String {
         format!("{}-{}", self.name, self.index)
     }
