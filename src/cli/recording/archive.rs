@@ -6,7 +6,7 @@
 //! recording lacks, because the browser had it already, is looked for in recordings of the same crawl
 //! and host that were made shortly before or after.
 
-use super::shelf::{Place, Shelf};
+use super::finder::{Finder, Place};
 use archivist_core::lock;
 use archivist_core::model::{SnapshotId, is_web};
 use archivist_hooks::replay::{Answer, Answers};
@@ -24,7 +24,7 @@ const UNKNOWN_MAX: usize = 10_000;
 const NEIGHBOUR: &str = "recording of another page";
 
 pub struct Archive<S> {
-    shelf: S,
+    finder: S,
     state: Mutex<State>,
 }
 
@@ -44,12 +44,12 @@ struct State {
     unknown: BTreeSet<String>,
 }
 
-impl<S: Shelf> Archive<S> {
+impl<S: Finder> Archive<S> {
     /// Returns the archive in which `file` is the recording of the page that is shown first.
-    pub fn new(shelf: S, first: Place, file: Arc<Wacz>) -> Archive<S> {
+    pub fn new(finder: S, first: Place, file: Arc<Wacz>) -> Archive<S> {
         let mut state = State::default();
         state.add(first, file);
-        Archive { shelf, state: Mutex::new(state) }
+        Archive { finder, state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -59,11 +59,11 @@ impl<S: Shelf> Archive<S> {
     /// Opens the recording of the snapshot of a URL that is nearest in time. Returns whether one was
     /// opened.
     fn open_page(&self, url: &str, near: Timestamp) -> Result<bool, String> {
-        for page in self.shelf.pages(url, near)? {
+        for page in self.finder.pages(url, near)? {
             if self.state().opened.contains(&page) {
                 return Ok(false);
             }
-            let Some(place) = self.shelf.place(page)? else {
+            let Some(place) = self.finder.place(page)? else {
                 continue;
             };
             if self.state().notes(place) {
@@ -87,7 +87,7 @@ impl<S: Shelf> Archive<S> {
         let Some(id) = current.filter(|_| current != around) else {
             return Ok(false);
         };
-        let places = self.shelf.around(id)?;
+        let places = self.finder.around(id)?;
         let files: BTreeMap<_, _> = places.into_iter().map(|place| (place.file, place)).collect();
         let open_files = self.state().files.clone();
         let mut index = Index::new();
@@ -101,14 +101,14 @@ impl<S: Shelf> Archive<S> {
 
     /// Opens a recording; `None` if it cannot be read.
     fn open(&self, place: Place) -> Option<Arc<Wacz>> {
-        let opened = self.shelf.open(place);
-        opened.inspect_err(|error| self.shelf.warn(error)).ok().map(Arc::new)
+        let opened = self.finder.open(place);
+        opened.inspect_err(|error| self.finder.warn(error)).ok().map(Arc::new)
     }
 
     /// Returns what a look-up has found: one that fails has found nothing.
     fn found(&self, looked: Result<bool, String>) -> bool {
         looked.unwrap_or_else(|error| {
-            self.shelf.warn(&error);
+            self.finder.warn(&error);
             false
         })
     }
@@ -148,7 +148,7 @@ impl State {
     }
 }
 
-impl<S: Shelf> Answers for Archive<S> {
+impl<S: Finder> Answers for Archive<S> {
     fn find(&self, wanted: &Wanted<'_>) -> Option<Answer> {
         let own = self.state().of_page(wanted);
         // What a recording has of its own page is in no other.
@@ -182,8 +182,8 @@ impl<S: Shelf> Answers for Archive<S> {
 mod tests {
     use super::*;
     use crate::client::exit::Failure;
+    use crate::recording::finder::{LocalFinder, Snapshots};
     use crate::recording::recordings::Located;
-    use crate::recording::shelf::{LocalShelf, Snapshots};
     use crate::sample;
     use archivist_core::model::{CrawlId, Lifecycle, Owner, Time};
     use archivist_shared::bus::documents::report::{Filter, Snapshot};
@@ -270,10 +270,10 @@ mod tests {
         ];
         let path = Located::of(&rows[1]).unwrap().path;
         let looked_for = Arc::new(Mutex::new(Vec::new()));
-        let shelf = LocalShelf::new(Rows(rows, looked_for.clone()), path);
+        let finder = LocalFinder::new(Rows(rows, looked_for.clone()), path);
         let first = Place { page: SnapshotId(2), file: 0 };
-        let file = Arc::new(shelf.open(first).unwrap());
-        let archive = Arc::new(Archive::new(shelf, first, file));
+        let file = Arc::new(finder.open(first).unwrap());
+        let archive = Arc::new(Archive::new(finder, first, file));
         let find = async |url: &'static str| {
             let archive = archive.clone();
             let found = tokio::task::spawn_blocking(move || {

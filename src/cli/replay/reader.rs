@@ -4,8 +4,8 @@ use super::{LIMIT, browser_settings, failure, find_namespace};
 use crate::client::exit::Failure;
 use crate::client::reader::reopened;
 use crate::client::reader_files::{self, Wanted, document};
+use crate::recording::finder::{Finder, LocalFinder, Snapshots};
 use crate::recording::recordings::{Located, Target};
-use crate::recording::shelf::{LocalShelf, Shelf, Snapshots};
 use crate::survey::job::ReaderJob;
 use crate::survey::replay::ReplayJob;
 use archivist_config::Scope;
@@ -105,19 +105,22 @@ fn body(recording: &Path, hex: &str) -> io::Result<Vec<OwnedFd>> {
 }
 
 /// Opens for a reader what it may see of the archive: recordings, and the ids of their pages.
-pub fn of_archive<S: Snapshots>(shelf: &LocalShelf<S>, wanted: Wanted) -> io::Result<Vec<OwnedFd>> {
+pub fn of_archive<S: Snapshots>(
+    finder: &LocalFinder<S>,
+    wanted: Wanted,
+) -> io::Result<Vec<OwnedFd>> {
     fn listed(found: Result<impl Serialize, String>) -> io::Result<Vec<OwnedFd>> {
         Ok(vec![document(&found.map_err(io::Error::other)?)?])
     }
-    let path = |number| shelf.path(number).ok_or(ErrorKind::NotFound);
+    let path = |number| finder.path(number).ok_or(ErrorKind::NotFound);
     match wanted {
         Wanted::File(number) => Ok(vec![File::open(path(number)?)?.into()]),
         Wanted::Body(number, hex) => body(&path(number)?, &hex),
         Wanted::Pages(url, near) => {
-            listed(shelf.pages(&url, near.parse().map_err(io::Error::other)?))
+            listed(finder.pages(&url, near.parse().map_err(io::Error::other)?))
         }
-        Wanted::Place(page) => listed(shelf.place(page)),
-        Wanted::Around(page) => listed(shelf.around(page)),
+        Wanted::Place(page) => listed(finder.place(page)),
+        Wanted::Around(page) => listed(finder.around(page)),
         _ => Err(ErrorKind::NotFound.into()),
     }
 }

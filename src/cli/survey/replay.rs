@@ -5,8 +5,8 @@ use super::job::say;
 use super::print;
 use crate::client::reader_files::{Caller, Said, Wanted};
 use crate::recording::archive::Archive;
+use crate::recording::finder::{Finder, Place};
 use crate::recording::recordings::{Located, Recording};
-use crate::recording::shelf::{Place, Shelf};
 use archivist_core::model::SnapshotId;
 use archivist_core::text::clean;
 use archivist_hooks::picture::PictureFormat;
@@ -168,7 +168,7 @@ impl CallersArchive {
     }
 }
 
-impl Shelf for CallersArchive {
+impl Finder for CallersArchive {
     fn pages(&self, url: &str, near: Timestamp) -> Result<Vec<SnapshotId>, String> {
         self.ask(&Wanted::Pages(url.to_owned(), near.to_string()))
     }

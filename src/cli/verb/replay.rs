@@ -6,8 +6,8 @@ use crate::client::server::Server;
 use crate::display::{listing, style};
 use crate::machine::browser::has_desktop;
 use crate::recording::archive::Archive;
+use crate::recording::finder::{LocalFinder, Place};
 use crate::recording::recordings::{Located, Recording, Target};
-use crate::recording::shelf::{LocalShelf, Place};
 use crate::replay::{LIMIT, browser_settings, failure, find_namespace, lines, reader};
 use crate::survey::job::ReaderJob;
 use crate::survey::replay::{FLAWS_MAX, Shown};
@@ -81,8 +81,8 @@ async fn show(args: &ReplayArgs, scope: &Scope) -> Result<Shown, Failure> {
     let answers: Arc<dyn Answers> = match recording.page {
         None => Arc::new(recording.index()),
         Some(page) => {
-            let shelf = LocalShelf::new(Server::reach(scope).await?, recording.path);
-            Arc::new(Archive::new(shelf, Place { page, file: 0 }, recording.file))
+            let finder = LocalFinder::new(Server::reach(scope).await?, recording.path);
+            Arc::new(Archive::new(finder, Place { page, file: 0 }, recording.file))
         }
     };
     let requests = replay::show(&replay, answers).await.map_err(failure)?;
@@ -102,13 +102,13 @@ async fn load(args: &ReplayArgs, scope: &Scope) -> Result<Shown, Failure> {
     };
     let mut picture = reader_files::scratch().map_err(unwritten)?;
     let output = picture.try_clone().map_err(unwritten)?;
-    let shelf = match located.page {
-        Some(_) => Some(LocalShelf::new(Server::reach(scope).await?, located.path.clone())),
+    let finder = match located.page {
+        Some(_) => Some(LocalFinder::new(Server::reach(scope).await?, located.path.clone())),
         None => None,
     };
-    let open = move |wanted| match (wanted, &shelf) {
+    let open = move |wanted| match (wanted, &finder) {
         (Wanted::Output, _) => Ok(vec![output.try_clone()?.into()]),
-        (wanted, Some(shelf)) => reader::of_archive(shelf, wanted),
+        (wanted, Some(finder)) => reader::of_archive(finder, wanted),
         _ => Err(ErrorKind::NotFound.into()),
     };
     let (target, no_namespace) = (&args.target, args.no_namespace);

@@ -30,7 +30,7 @@ pub struct Place {
 }
 
 /// Finds and opens recordings. Its calls may wait.
-pub trait Shelf: Send + Sync {
+pub trait Finder: Send + Sync {
     /// The snapshots of a URL, first the nearest in time.
     fn pages(&self, url: &str, near: Timestamp) -> Result<Vec<SnapshotId>, String>;
     /// Waits until the files of a snapshot are on this machine; `None` if it has no recording.
@@ -60,17 +60,17 @@ impl Snapshots for Server {
 }
 
 /// The archive of this machine.
-pub struct LocalShelf<S> {
+pub struct LocalFinder<S> {
     snapshots: S,
     runtime: Handle,
     /// The files by their numbers.
     paths: Mutex<Vec<PathBuf>>,
 }
 
-impl<S: Snapshots> LocalShelf<S> {
+impl<S: Snapshots> LocalFinder<S> {
     /// Must be called within a runtime. File 0 is that of the page that is shown first.
-    pub fn new(snapshots: S, first: PathBuf) -> LocalShelf<S> {
-        LocalShelf { snapshots, runtime: Handle::current(), paths: Mutex::new(vec![first]) }
+    pub fn new(snapshots: S, first: PathBuf) -> LocalFinder<S> {
+        LocalFinder { snapshots, runtime: Handle::current(), paths: Mutex::new(vec![first]) }
     }
 
     /// Path of a file by its number.
@@ -101,7 +101,7 @@ fn text(failure: Failure) -> String {
     failure.message().to_owned()
 }
 
-impl<S: Snapshots> Shelf for LocalShelf<S> {
+impl<S: Snapshots> Finder for LocalFinder<S> {
     fn pages(&self, url: &str, near: Timestamp) -> Result<Vec<SnapshotId>, String> {
         let mut found = Vec::new();
         for url in variants(url) {
