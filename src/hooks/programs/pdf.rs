@@ -38,12 +38,13 @@ pub fn run(invocation: &Invocation) -> Outcome {
     progress("printing with chromium");
     let printed = view::with_page(invocation, &mut runner, PAGE_MAX_BYTES, print);
     let (printed, navigation) = printed?;
-    let pdf = printed.pdf;
+    let mut pdf = printed.pdf;
     if !is_pdf(&pdf) {
         let size = pdf.len();
         let reason = format!("chromium returned an incomplete PDF ({size} bytes)");
         return Err(Finding::failed(reason));
     }
+    blank_dates(&mut pdf);
     files::write("output.pdf", &pdf)?;
     let saved = saved_letters(&mut runner);
     let [missing, left_out] = saved.map(|saved| printed.letters.missing(saved)).unwrap_or_default();
@@ -53,6 +54,23 @@ pub fn run(invocation: &Invocation) -> Outcome {
         navigation.note,
         as_on_screen,
     ]))
+}
+
+/// Replaces the times at which chromium printed by spaces, so that the PDF of a page that is the same is the same.
+/// The result has the time. Dates are optional (ISO 32000-1, 14.3.3), and no offset in the file changes.
+fn blank_dates(pdf: &mut [u8]) {
+    for key in [&b"\n/CreationDate (D:"[..], b"\n/ModDate (D:"] {
+        let Some(at) =
+            pdf[..pdf.len().min(INFO_MAX_BYTES)].windows(key.len()).position(|part| part == key)
+        else {
+            continue;
+        };
+        let value = &pdf[at + key.len()..];
+        let length = value.iter().position(|byte| !b"0123456789+-'Z".contains(byte));
+        if let Some(length) = length.filter(|length| value[*length] == b')') {
+            pdf[at + 1..=at + key.len() + length].fill(b' ');
+        }
+    }
 }
 
 /// Number of letters and digits in `output.pdf`. `None` if pdftotext is not installed, fails, or
@@ -67,6 +85,9 @@ fn saved_letters(runner: &mut ProgramRunner) -> Option<u64> {
     let text = String::from_utf8_lossy(&read.output);
     Some(text.chars().filter(|c| c.is_alphanumeric()).count() as u64)
 }
+
+/// Bytes at the begin of a PDF in which chromium writes title and dates.
+const INFO_MAX_BYTES: usize = 64 << 10;
 
 struct Letters {
     screen: u64,
@@ -246,7 +267,34 @@ fn is_pdf(bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Letters, is_pdf};
+    use super::{Letters, blank_dates, is_pdf};
+
+    #[test]
+    fn pdf_of_the_same_page_has_no_time() {
+        let printed = |date: &str| {
+            format!(
+                "%PDF-1.4\n1 0 obj\n<</Title (A \\(D:1\\))\n/CreationDate (D:{date})\n/ModDate (D:{date})>>\nendobj\n"
+            )
+        };
+        let blanked = |date: &str| {
+            let mut pdf = printed(date).into_bytes();
+            blank_dates(&mut pdf);
+            String::from_utf8(pdf).unwrap()
+        };
+        let first = blanked("20261129222149+00'00'");
+        assert_eq!(first, blanked("20261130010203+00'00'"));
+        let (key, other) = (" ".repeat(39), " ".repeat(34));
+        let expected =
+            format!("%PDF-1.4\n1 0 obj\n<</Title (A \\(D:1\\))\n{key}\n{other}>>\nendobj\n");
+        assert_eq!(first, expected);
+        // What is no date stays.
+        assert_eq!(blanked("tomorrow"), printed("tomorrow"));
+        assert_eq!(blanked("2026"), blanked("2027"));
+        let mut cut = printed("20261129222149").into_bytes()[..60].to_vec();
+        let before = cut.clone();
+        blank_dates(&mut cut);
+        assert_eq!(cut, before);
+    }
 
     #[test]
     fn incomplete_pdf_is_refused() {
