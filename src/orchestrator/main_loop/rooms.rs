@@ -14,6 +14,9 @@ pub(crate) type Step = fn(&mut Turn<'_>) -> TurnResult<()>;
 /// Adds what a room knows to an answer.
 pub(crate) type Part<T> = fn(&Turn<'_>, &mut T) -> TurnResult<()>;
 
+/// Refuses new pages with these tags of the user with this id.
+pub(crate) type AdmitNew = fn(&Turn<'_>, &[String], u32) -> TurnResult<()>;
+
 /// Adds reasons of a page.
 pub(crate) type WhyPage = fn(&Turn<'_>, SnapshotId, &mut Vec<Reason>) -> TurnResult<()>;
 
@@ -22,8 +25,7 @@ pub(crate) type WhyOther = fn(&Turn<'_>, RunId) -> TurnResult<Option<WhyRun>>;
 
 /// What rooms add to the steps and answers of others, which do not know them. Each list is called in its order.
 pub(crate) struct Parts {
-    /// Refuses new pages of a user with these tags.
-    pub admit_new: &'static [fn(&Turn<'_>, &[String], u32) -> TurnResult<()>],
+    pub admit_new: &'static [AdmitNew],
     /// What a page waits for before its worker starts: `false` if that is recorded.
     pub admit: &'static [fn(&mut Turn<'_>, &SnapshotWork) -> TurnResult<bool>],
     /// What follows from the seal of a page.

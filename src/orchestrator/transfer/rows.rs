@@ -19,6 +19,9 @@ pub struct TransferRow {
     pub copy: Copy,
 }
 
+/// The snapshot of a failed transfer, why it failed, and when it is due.
+pub type FailedCopy = (SnapshotId, Option<String>, Option<Time>);
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyCounts {
     /// Pages that wait for their copy, a restoration or the removal of their files.
@@ -172,8 +175,8 @@ impl Tx<'_> {
         )
     }
 
-    /// Returns the failed transfer that is due first: its snapshot, why it failed, and when it is due.
-    pub fn first_failed_copy(&self) -> Result<Option<(SnapshotId, Option<String>, Option<Time>)>> {
+    /// Returns the failed transfer that is due first.
+    pub fn first_failed_copy(&self) -> Result<Option<FailedCopy>> {
         self.first(
             "SELECT snapshot_id, reason, due_at FROM copy INDEXED BY copy_failed
              WHERE status = 'waiting' AND attempts > 0 ORDER BY due_at LIMIT 1",
