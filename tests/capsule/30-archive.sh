@@ -4,8 +4,9 @@
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/archivist.sh"
 
-# A page that never ends takes this long; the others take as long on a machine that has much to do.
-LIMITS=(--set WGET_TIMEOUT=25 --set HEADERS_TIMEOUT=25)
+# The pages have time on a machine that has much to do. The one that never ends takes as long as a server may take for its answer.
+LIMITS=(--set WGET_TIMEOUT=25 --set HEADERS_TIMEOUT=25 --set CHROMIUM_TIMEOUT=240
+    --set SCREENSHOT_TIMEOUT=120 --set PDF_TIMEOUT=120 --set DOM_TIMEOUT=120)
 edit=/etc/systemd/system/archivist-hook-wget-.service.d
 
 clean() {
