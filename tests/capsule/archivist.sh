@@ -157,7 +157,7 @@ what_is_left() {
 files_are_removed() { [[ $(query .deleting status) == 0 ]] && ! has_unit 'archivist-delete-*.service'; }
 
 assert_nothing_is_left() {
-    (wait_for 15 nothing_is_left) || fail "left after the work: $(what_is_left)"
+    (wait_for 60 nothing_is_left) || fail "left after the work: $(what_is_left)"
     assert_system_running
 }
 
@@ -166,6 +166,6 @@ after_failure() {
     in_capsule sh -c "mkdir -p $signs; touch $signs/go"
     query 'map(select(.ended_at == null).id)' list crawls |
         xargs -rn 1 "$ROOT/tests/machine/capsule" run "$CAPSULE" timeout 20 archivist cancel
-    (wait_for 15 nothing_is_left) || true
+    (wait_for 60 nothing_is_left) || true
     in_capsule rm -f $signs/go
 }
