@@ -27,6 +27,9 @@ prepare() {
 echo kept >kept.txt
 SH
     restart
+    assert_status 0 archivist add --wait --plugins testkept http://kept.test/other
+    other=$(query 'max_by(.id | number).id' list snapshots)
+    other_page=$(query 'max_by(.id | number).directory' list snapshots)
     assert_status 0 archivist add --wait --plugins testkept http://kept.test/
     page=$(query 'max_by(.id | number).directory' list snapshots)
     id=$(query 'max_by(.id | number).id' list snapshots)
@@ -101,15 +104,17 @@ reader_of_root_can_do_nothing() {
 readers_of_other_verbs_can_do_nothing() {
     needs can_be_done_outside
     local verb
-    in_capsule sh -c "cd $page && mkdir -p wacz text screenshot && touch wacz/page.wacz text/text.txt screenshot/screenshot.png"
-    for verb in "verify /root/test-list" "verify $id" "replay --headless /root/test-list" "replay --headless $id" "export $id --output /root/test.wacz" "export $id --html /root/test-html" "diff $id $id" "diff $id $id --pictures /root/test.png"; do
+    in_capsule sh -c "for page in $page $other_page; do
+            cd \$page && mkdir -p wacz text screenshot && touch wacz/page.wacz text/text.txt screenshot/screenshot.png
+        done"
+    for verb in "verify /root/test-list" "verify $id" "replay --headless /root/test-list" "replay --headless $id" "export $id --output /root/test.wacz" "export $id --html /root/test-html" "diff $other $id" "diff $other $id --pictures /root/test.png"; do
         on_a_terminal "$verb" in_capsule
         assert_eq "" "$(what "done")" "what the reader of $verb could do"
         assert_eq 18 "$(what refused | wc -l)" "attempts of $verb that were refused"
         assert_contains "$output" "Uid $(in_capsule id -u archivist-import) " "the user of $verb"
     done
     ! in_capsule test -e /root/test.wacz -o -e /root/test-html || fail "there is a file that no reader has written"
-    in_capsule sh -c "cd $page && rm -r wacz text screenshot"
+    in_capsule sh -c "for page in $page $other_page; do cd \$page && rm -r wacz text screenshot; done"
 }
 
 # The program of full text search reads the index, and the texts of pages in the archive.
