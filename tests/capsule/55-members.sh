@@ -59,7 +59,7 @@ pages_of_root_stay() {
     assert_status 1 as member archivist pin "$page"
     assert_contains "$output" "to pin it, run this as that user or as root" "pin"
     assert_status 1 as member archivist retry --all "$page"
-    assert_contains "$output" "to change its settings or run all its hooks again" "retry --all"
+    assert_contains "$output" "to change its settings or tags, or run all its hooks again" "retry --all"
     assert_status 1 as member archivist retry "$page" --hook testsave
     assert_status 1 as member archivist retry "$crawl" --set TIMEOUT=9
     in_capsule test -e "$file"
