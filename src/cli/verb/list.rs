@@ -130,8 +130,8 @@ pub async fn run(args: ListArgs, scope: &Scope) -> Result<Exit, Failure> {
         limit: args.limit,
         ..Filter::default()
     };
-    // Runs are units, which only their machine knows, and it counts the pages of tags; the fleet knows neither HTTP statuses nor which
-    // pages are incomplete, partial or were not saved, and searches no tags and URLs.
+    // Runs are units, which only their machine knows. The fleet lists no tags, knows neither HTTP statuses nor
+    // which pages are incomplete, partial or were not saved, and searches no tags and URLs.
     let asks_for_incomplete =
         matches!(args.status.as_deref(), Some(INCOMPLETE | PARTIAL | UNSAVED));
     let asks_for_pages = args.http.is_some() || args.tag.is_some() || args.url.is_some();

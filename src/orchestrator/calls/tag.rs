@@ -56,8 +56,8 @@ fn change(turn: &mut Turn<'_>, asked: &ChangeTags) -> TurnResult<u32> {
     if turn.tx.is_being_deleted(crawl)? {
         return Err(invalid(format!("{crawl} is being deleted")));
     }
-    let (mut changed, mut tags, most) = match id {
-        Owner::Crawl(crawl) => (0, turn.tx.tags("crawl", crawl.0)?, TAGS_MAX),
+    let (mut tags, most) = match id {
+        Owner::Crawl(crawl) => (turn.tx.tags("crawl", crawl.0)?, TAGS_MAX),
         Owner::Snapshot(page) => {
             let of_crawl = turn.tx.tags("crawl", crawl.0)?;
             if let Some(name) = remove.iter().find(|name| of_crawl.contains(name)) {
@@ -65,14 +65,15 @@ fn change(turn: &mut Turn<'_>, asked: &ChangeTags) -> TurnResult<u32> {
                     "the tag '{name}' is one of {crawl}, of all its pages: archivist tag {crawl} --remove '{name}'"
                 )));
             }
-            (0, turn.tx.tags("snapshot", page.0)?, PAGE_TAGS_MAX)
+            (turn.tx.tags("snapshot", page.0)?, PAGE_TAGS_MAX)
         }
     };
+    let mut changed = 0;
     for name in remove {
         changed += u32::from(turn.tx.untag(*id, name)?);
         tags.retain(|tag| tag != name);
     }
-    for name in add.iter() {
+    for name in add {
         if tags.contains(name) {
             continue;
         }
@@ -112,7 +113,7 @@ fn rename(turn: &mut Turn<'_>, old: &str, new: &str) -> TurnResult<u32> {
     let Some(pages) = pages_with(turn, old)? else {
         return Err(invalid(format!("no page has the tag '{old}'; see: archivist list tags")));
     };
-    if pages_with(turn, new)?.is_some() && old != new {
+    if pages_with(turn, new)?.is_some() {
         return Err(invalid(format!(
             "there are pages with the tag '{new}' already, which could not be told from the others afterwards; to join them: archivist tag $(archivist list snapshots --tag '{old}' --limit 0 --json | jq -r '.[].id') --add '{new}'"
         )));

@@ -68,6 +68,9 @@ fn a_tag_gets_another_name() {
     assert_eq!(tags(&mut bed), "other=2 new=2");
     let refused = rename(&mut bed, "new", "other").unwrap_err();
     assert!(refused.contains("pages with the tag 'other' already"), "{refused}");
+    // Also if that is the tag itself.
+    assert!(rename(&mut bed, "new", "new").is_err());
+    assert_eq!(tags(&mut bed), "other=2 new=2");
     let refused = rename(&mut bed, "never", "x").unwrap_err();
     assert!(refused.contains("archivist list tags"), "{refused}");
     // Nothing has it any more.
